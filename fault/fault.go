@@ -1,0 +1,87 @@
+// Package fault holds errors that keep their identity through a log and over
+// a wire.
+//
+// Declare a sentinel with [New]; record or send [CodeOf] of an error; turn the
+// code back into an error with [FromCode]. errors.Is finds the sentinel on the
+// far side by its code. The text of an error never travels: it may hold what
+// others should not see (C-25.3).
+package fault
+
+import "errors"
+
+// Error is an error with a stable code. Two Errors are the same error, for
+// errors.Is, if their codes are equal.
+type Error struct {
+	Code string // as it stands in logs and on the wire, such as "DENIED"
+	Text string // for people; not part of the identity
+}
+
+// New returns a sentinel with the given code and text.
+func New(code, text string) *Error { return &Error{Code: code, Text: text} }
+
+// Error returns the text.
+func (e *Error) Error() string { return e.Text }
+
+// Is reports whether target is an Error of the same code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// Coder is an error that names its own code, such as one that carries data.
+type Coder interface {
+	error
+	FaultCode() string
+}
+
+// CodeFailed is the code of an error that has none of its own.
+const CodeFailed = "FAILED"
+
+// CodeOf returns the code of the outermost coded error in err's chain,
+// [CodeFailed] where there is none, and "" for nil.
+func CodeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	for e := range chain(err) {
+		switch e := e.(type) {
+		case *Error:
+			return e.Code
+		case Coder:
+			return e.FaultCode()
+		}
+	}
+	return CodeFailed
+}
+
+// FromCode returns the error that stands for a code read from a log or a wire,
+// and nil for "".
+func FromCode(code string) error {
+	if code == "" {
+		return nil
+	}
+	return &Error{Code: code, Text: "recorded failure " + code}
+}
+
+// chain walks err and what it wraps, depth first.
+func chain(err error) func(yield func(error) bool) {
+	return func(yield func(error) bool) { walk(err, yield) }
+}
+
+func walk(err error, yield func(error) bool) bool {
+	for err != nil {
+		if !yield(err) {
+			return false
+		}
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, e := range many.Unwrap() {
+				if !walk(e, yield) {
+					return false
+				}
+			}
+			return true
+		}
+		err = errors.Unwrap(err)
+	}
+	return true
+}
