@@ -6,14 +6,12 @@
 package identity
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"errors"
 	"fmt"
-	"log/slog"
 	"unicode/utf8"
 )
 
@@ -71,12 +69,14 @@ type Identity struct {
 }
 
 // Key is one canonical string for the identity; two identities share it iff
-// they are equal (C-2.9). It is a JSON array of the three fields.
+// they are equal (C-2.9), invalid ones included. It is the JSON array of the
+// three fields, encoded as in [Identity.SenderKey].
 func (id Identity) Key() string { return string(id.fields()) }
 
 // SenderKey is the idempotency key of a message, bound to its sender: SHA-256,
 // in lowercase hexadecimal, over the JSON array [tenant, actor, onBehalfOf,
-// messageId] without white space, with null for an absent value (C-2.7, C-2.8).
+// messageId] without white space, with null for an absent value and only those
+// characters escaped that JSON requires (C-2.7, C-2.8).
 func (id Identity) SenderKey(messageID string) string {
 	sum := sha256.Sum256(id.fields(messageID))
 	return hex.EncodeToString(sum[:])
@@ -84,25 +84,32 @@ func (id Identity) SenderKey(messageID string) string {
 
 // fields encodes the three fields, and what follows them, as one JSON array.
 func (id Identity) fields(more ...string) []byte {
-	var buf bytes.Buffer
-	enc := jsontext.NewEncoder(&buf, jsontext.AllowInvalidUTF8(true))
-	actor := Field{value: id.Actor, set: id.Actor != ""}
-	writes := []func() error{
-		func() error { return enc.WriteToken(jsontext.BeginArray) },
-		func() error { return id.Tenant.MarshalJSONTo(enc) },
-		func() error { return actor.MarshalJSONTo(enc) },
-		func() error { return id.OnBehalfOf.MarshalJSONTo(enc) },
-	}
+	fields := []Field{id.Tenant, {value: id.Actor, set: id.Actor != ""}, id.OnBehalfOf}
 	for _, text := range more {
-		writes = append(writes, func() error { return enc.WriteToken(jsontext.String(text)) })
+		fields = append(fields, Some(text))
 	}
-	writes = append(writes, func() error { return enc.WriteToken(jsontext.EndArray) })
-	for _, write := range writes {
-		if err := write(); err != nil {
-			panic(fmt.Sprintf("identity: encode fields: %v", err)) // a buffer does not fail, and the tokens balance
+	out := []byte{'['}
+	for i, field := range fields {
+		if i > 0 {
+			out = append(out, ',')
 		}
+		out = appendField(out, field)
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return append(out, ']')
+}
+
+// appendField writes the text as a JSON string and an absent one as null. Text
+// that is not UTF-8 has no JSON string of its own; it becomes an array of its
+// bytes in hexadecimal, so that it shares a key with no other text.
+func appendField(out []byte, f Field) []byte {
+	if !f.set {
+		return append(out, "null"...)
+	}
+	quoted, err := jsontext.AppendQuote(out, f.value)
+	if err != nil {
+		return fmt.Appendf(out, `["%x"]`, f.value)
+	}
+	return quoted
 }
 
 // Validate reports why the identity can own nothing, join nothing and send
@@ -123,38 +130,21 @@ func (id Identity) Validate() error {
 	return nil
 }
 
-// Parse reads an identity from JSON, refusing unknown fields, and validates it.
+// maxJSONBytes has room for three fields of MaxFieldBytes with every byte escaped.
+const maxJSONBytes = 8 << 10
+
+// Parse reads an identity from at most 8 KiB of JSON, refusing unknown fields,
+// and validates it. The error repeats nothing of data.
 func Parse(data []byte) (Identity, error) {
+	if len(data) > maxJSONBytes {
+		return Identity{}, fmt.Errorf("identity is longer than %d bytes", maxJSONBytes)
+	}
 	var id Identity
 	if err := json.Unmarshal(data, &id, json.RejectUnknownMembers(true)); err != nil {
 		return Identity{}, errors.New("identity is not an object of tenant, actor and onBehalfOf")
 	}
-	return id, id.Validate()
-}
-
-// Principal is an identity with the credential that it presented. The
-// credential is no part of the identity and is never written anywhere (C-2.6).
-type Principal struct {
-	Identity
-	Credential Secret
-}
-
-// Secret is a text that neither prints, nor logs, nor marshals. Convert it to
-// string where it is used.
-type Secret string
-
-const redacted = "[secret]"
-
-// String hides the secret.
-func (Secret) String() string { return redacted }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return redacted }
-
-// LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON refuses: a secret has no place in JSON.
-func (Secret) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("a secret is never encoded")
+	if err := id.Validate(); err != nil {
+		return Identity{}, err
+	}
+	return id, nil
 }
