@@ -7,8 +7,6 @@
 // others should not see (C-25.3).
 package fault
 
-import "errors"
-
 // Error is an error with a stable code. Two Errors are the same error, for
 // errors.Is, if their codes are equal.
 type Error struct {
@@ -16,8 +14,14 @@ type Error struct {
 	Text string // for people; not part of the identity
 }
 
-// New returns a sentinel with the given code and text.
-func New(code, text string) *Error { return &Error{Code: code, Text: text} }
+// New returns a sentinel with the given code and text. It panics on an empty
+// code, which means "no error" in a log.
+func New(code, text string) *Error {
+	if code == "" {
+		panic("fault: a sentinel needs a code")
+	}
+	return &Error{Code: code, Text: text}
+}
 
 // Error returns the text.
 func (e *Error) Error() string { return e.Text }
@@ -37,21 +41,51 @@ type Coder interface {
 // CodeFailed is the code of an error that has none of its own.
 const CodeFailed = "FAILED"
 
-// CodeOf returns the code of the outermost coded error in err's chain,
-// [CodeFailed] where there is none, and "" for nil.
+// CodeOf returns the code of the outermost coded error in err's tree, depth
+// first, [CodeFailed] where there is none, and "" for nil alone: no failure is
+// ever recorded as a success.
 func CodeOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	for e := range chain(err) {
-		switch e := e.(type) {
-		case *Error:
-			return e.Code
-		case Coder:
-			return e.FaultCode()
-		}
+	if code := find(err); code != "" {
+		return code
 	}
 	return CodeFailed
+}
+
+// find returns the first code in err's tree, or "".
+func find(err error) string {
+	for err != nil {
+		if code := own(err); code != "" {
+			return code
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, branch := range e.Unwrap() {
+				if code := find(branch); code != "" {
+					return code
+				}
+			}
+			return ""
+		default:
+			return ""
+		}
+	}
+	return ""
+}
+
+// own returns the code of err itself, whatever it wraps.
+func own(err error) string {
+	switch e := err.(type) {
+	case *Error:
+		return e.Code
+	case Coder:
+		return e.FaultCode()
+	}
+	return ""
 }
 
 // FromCode returns the error that stands for a code read from a log or a wire,
@@ -61,27 +95,4 @@ func FromCode(code string) error {
 		return nil
 	}
 	return &Error{Code: code, Text: "recorded failure " + code}
-}
-
-// chain walks err and what it wraps, depth first.
-func chain(err error) func(yield func(error) bool) {
-	return func(yield func(error) bool) { walk(err, yield) }
-}
-
-func walk(err error, yield func(error) bool) bool {
-	for err != nil {
-		if !yield(err) {
-			return false
-		}
-		if many, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, e := range many.Unwrap() {
-				if !walk(e, yield) {
-					return false
-				}
-			}
-			return true
-		}
-		err = errors.Unwrap(err)
-	}
-	return true
 }
