@@ -1,0 +1,23 @@
+package conversation
+
+import "github.com/parley-run/parley/fault"
+
+var (
+	// ErrNotFound is every refusal, and a missing conversation: the two cannot
+	// be told apart (C-23.7).
+	ErrNotFound = fault.New("ConversationNotFoundError", "conversation not found")
+
+	// ErrInvalidCursor says that a cursor is malformed (C-17.6).
+	ErrInvalidCursor = fault.New("InvalidCursorError", "invalid cursor")
+
+	// ErrClosed says that the conversation is over; only a caller who may send
+	// is told so (C-22.8).
+	ErrClosed = fault.New("ConversationClosed", "the conversation is closed")
+
+	// ErrQueueFull says that too many messages wait (C-39.4).
+	ErrQueueFull = fault.New("QueueFull", "too many messages are waiting")
+
+	// ErrInvalidTurn says that a text or a message id is outside its bounds
+	// (C-12.13); the wrapping text says which.
+	ErrInvalidTurn = fault.New("InvalidTurn", "invalid turn")
+)

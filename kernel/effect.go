@@ -1,0 +1,137 @@
+package kernel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// EffectID names an effect, such as "model" or "tool.clock".
+type EffectID string
+
+// Mode says what a crash between a step's request and its result means.
+type Mode int
+
+const (
+	// Once is the default: the effect is never run a second time; the step
+	// fails with [ErrOutcomeUnknown].
+	Once Mode = iota
+	// Repeatable effects are run again.
+	Repeatable
+)
+
+// Effect is something in the world that a flow can ask for by its id.
+type Effect struct {
+	ID    EffectID
+	Mode  Mode
+	Retry Retry // Repeatable effects only
+
+	// Run does it. The result is encoded as JSON; of an error only the code is
+	// recorded (package fault). ctx ends when the execution is cancelled or the
+	// runtime closes; what comes later than 5 s after that is dropped.
+	// [StepFrom] tells which step this is.
+	Run func(ctx context.Context, input jsontext.Value) (any, error)
+}
+
+// Retry is an effect's own policy for failures (C-6.8). The zero Retry never
+// tries again.
+type Retry struct {
+	Attempts int // in all
+
+	// Wait says how long to wait after the attempt-th failure (from 1), or false
+	// to give up.
+	Wait func(attempt int, err error) (time.Duration, bool)
+}
+
+// Step tells an effect, or a decider, for whom it runs.
+type Step struct {
+	Execution string // chain id
+	ID        string // of the step or decision
+	Again     bool   // an earlier run of this step may have happened, in another process too
+	Attempt   int    // from 1, within this run
+
+	activation *activation
+}
+
+type stepKey struct{}
+
+// StepFrom returns the step on whose behalf ctx was made, and false outside of
+// effects and deciders.
+func StepFrom(ctx context.Context) (Step, bool) {
+	step, ok := ctx.Value(stepKey{}).(Step)
+	return step, ok
+}
+
+func newEffects(list []Effect) (map[EffectID]Effect, error) {
+	all := make(map[EffectID]Effect, len(list))
+	for _, effect := range list {
+		if effect.ID == "" || effect.Run == nil {
+			return nil, errors.New("an effect needs an id and a function")
+		}
+		if _, ok := all[effect.ID]; ok {
+			return nil, fmt.Errorf("effect %q is registered twice", effect.ID)
+		}
+		if effect.Mode == Once && effect.Retry.Attempts > 1 {
+			return nil, fmt.Errorf("effect %q runs once and cannot have retries", effect.ID)
+		}
+		all[effect.ID] = effect
+	}
+	return all, nil
+}
+
+// hashOf is the fingerprint of a step's input: SHA-256 over the effect's id, a
+// line feed, and the RFC 8785 form of the input.
+func hashOf(effect EffectID, input jsontext.Value) (string, error) {
+	canonical := input.Clone()
+	if err := canonical.Canonicalize(); err != nil {
+		return "", fmt.Errorf("%w: input has no canonical form: %w", ErrPanic, err)
+	}
+	h := sha256.New()
+	h.Write([]byte(effect))
+	h.Write([]byte{'\n'})
+	h.Write(canonical)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// perform runs an effect to its end: grant, attempts, waits, panics.
+func (rt *Runtime) perform(ctx context.Context, effect Effect, step Step, input jsontext.Value) (out outcome) {
+	if !rt.granted(step.activation.principal, effect.ID) {
+		return outcome{fault: ErrDenied.Code}
+	}
+	for step.Attempt = 1; ; step.Attempt++ {
+		value, err := runGuarded(context.WithValue(ctx, stepKey{}, step), effect, input)
+		if err == nil || step.Attempt >= effect.Retry.Attempts || effect.Retry.Wait == nil || ctx.Err() != nil {
+			return outcomeOf(value, err)
+		}
+		wait, again := effect.Retry.Wait(step.Attempt, err)
+		if !again || !sleep(ctx, wait) {
+			return outcomeOf(nil, err)
+		}
+	}
+}
+
+// runGuarded turns a panic, or a Goexit, of the effect into an error.
+func runGuarded(ctx context.Context, effect Effect, input jsontext.Value) (value any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			value, err = nil, fmt.Errorf("%w: %s", ErrPanic, panicText(r))
+		}
+	}()
+	return effect.Run(ctx, input)
+}
+
+// sleep waits, and reports whether ctx is still alive afterwards.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
