@@ -60,7 +60,7 @@ type Value[T any] struct {
 	Value  T
 }
 
-// Format prints the origin and never the value, whatever the verb.
+// Format prints the origin instead of the value, for every verb.
 func (v Value[T]) Format(f fmt.State, _ rune) { fmt.Fprint(f, v.describe()) }
 
 // LogValue hides the value from slog.

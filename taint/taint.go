@@ -80,7 +80,7 @@ func (t Text) IsTainted() bool { return t.origin != "" }
 // for omitzero. An empty tainted text is not zero.
 func (t Text) IsZero() bool { return t == Text{} }
 
-// Format prints kind and length and never the content, whatever the verb:
+// Format prints kind and length instead of the content, for every verb:
 // texts have no place in errors and logs.
 func (t Text) Format(f fmt.State, _ rune) { fmt.Fprint(f, t.describe()) }
 
