@@ -241,11 +241,11 @@ func (a *activation) end(output any, failure error) {
 // asked for, and no step is outstanding.
 func (a *activation) checkFinished(what string) {
 	a.checkStopped()
+	if len(a.steps) > 0 {
+		a.leave(causeStuck, fmt.Errorf("%w: %s while a step is not awaited", ErrPanic, what))
+	}
 	if id, f := a.facts.next(); f != nil {
 		a.diverge(id, f.String(), what)
-	}
-	if len(a.steps) > 0 {
-		a.leave(causeStuck, fmt.Errorf("%w: %s while a step is outstanding", ErrPanic, what))
 	}
 }
 

@@ -118,8 +118,8 @@ func (fs *facts) forgetBeneath(id string) {
 	delete(fs.beneath, id)
 }
 
-// serve marks a fact as met.
-func (fs *facts) serve(f *fact) {
+// met marks a recorded ask as met by the re-run.
+func (fs *facts) met(f *fact) {
 	if !f.served {
 		f.served = true
 		fs.unserved--

@@ -109,7 +109,7 @@ func (rt *Runtime) retired(a *activation) {
 	case causeStuck:
 		rt.config.Log.Error("execution is stuck", "execution", a.chain, "error", a.err)
 	case causeStore:
-		rt.noteFailure(a.err)
+		rt.fail(a.err)
 		rt.config.Log.Error("execution stopped with its store", "execution", a.chain, "error", a.err)
 	}
 
@@ -133,7 +133,6 @@ func (rt *Runtime) retired(a *activation) {
 func (rt *Runtime) settleMark(chain string, head journal.Seq) {
 	err := rt.clearWork(context.Background(), chain, head)
 	if err != nil && !errors.Is(err, journal.ErrConflict) && !errors.Is(err, journal.ErrClosed) {
-		rt.noteFailure(err)
 		rt.config.Log.Warn("clear work mark", "execution", chain, "error", err)
 	}
 }

@@ -118,15 +118,16 @@ func (a *activation) restart(s *step, f *fact, hash string) {
 	switch {
 	case f.settled && (f.outcome.fault == "" || s.effect.Mode == Once):
 		a.match(s.id, f, factStep, string(s.effect.ID), hash)
+		a.facts.met(f)
 		s.settled = true
 	case s.effect.Mode == Once:
 		a.match(s.id, f, factStep, string(s.effect.ID), "")
-		a.facts.serve(f)
+		a.facts.met(f)
 		a.rehearsed("would settle step " + s.id + " as unknown")
 		a.record(settlement{s, outcome{fault: ErrOutcomeUnknown.Code}})
 	default:
 		a.match(s.id, f, factStep, string(s.effect.ID), "")
-		a.facts.serve(f)
+		a.facts.met(f)
 	}
 }
 
@@ -260,7 +261,7 @@ func (a *activation) match(id string, f *fact, kind factKind, detail, hash strin
 // time, so that a hot execution does not hold its whole log; asked again, they
 // are read back.
 func (a *activation) serve(f *fact) outcome {
-	a.facts.serve(f)
+	a.facts.met(f)
 	if !f.freed {
 		out := f.outcome
 		f.outcome, f.freed = outcome{fault: out.fault}, true

@@ -269,15 +269,15 @@ func (rt *Runtime) append(ctx context.Context, batch ...journal.Append) error {
 		return ErrClosed
 	}
 	err := rt.config.Store.Append(ctx, batch...)
-	rt.noteFailure(err)
+	if errors.Is(err, journal.ErrPoisoned) {
+		rt.fail(err)
+	}
 	return err
 }
 
-// noteFailure remembers the first error after which the store takes no writes.
-func (rt *Runtime) noteFailure(err error) {
-	if !errors.Is(err, journal.ErrPoisoned) {
-		return
-	}
+// fail remembers that the store has failed. Nothing is activated from then on:
+// what a failing store says of itself is no ground to act on.
+func (rt *Runtime) fail(err error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.failure == nil {
