@@ -30,7 +30,8 @@ var (
 // world is one store with one runtime after another on it.
 type world struct {
 	t      *testing.T
-	store  *journaltest.Store
+	inner  journal.Store
+	store  *journaltest.Store // around inner
 	config kernel.Config
 	rt     *kernel.Runtime
 	logged *strings.Builder
@@ -38,7 +39,8 @@ type world struct {
 
 func newWorld(t *testing.T, config kernel.Config) *world {
 	t.Helper()
-	w := &world{t: t, store: journaltest.Wrap(memory.New()), config: config}
+	w := &world{t: t, inner: memory.New(), config: config}
+	w.store = journaltest.Wrap(w.inner)
 	w.boot()
 	t.Cleanup(func() { w.rt.Close() })
 	return w
@@ -69,6 +71,9 @@ func (w *world) reboot() {
 	w.rt.Close()
 	w.boot()
 }
+
+// heal takes the faults from the store, as opening it again would.
+func (w *world) heal() { w.store = journaltest.Wrap(w.inner) }
 
 func (w *world) start(flow, id string, input any) {
 	w.t.Helper()
