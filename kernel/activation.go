@@ -83,13 +83,25 @@ func (rt *Runtime) newActivation(chain string) *activation {
 // main is the activation's goroutine, from the load of the log to retirement.
 func (a *activation) main() {
 	defer a.retire()
+	input := a.wakeUp()
+	for {
+		input = a.run(input)
+	}
+}
+
+// wakeUp reads the log and returns the input of the head generation.
+func (a *activation) wakeUp() jsontext.Value {
+	select {
+	case a.rt.loading <- struct{}{}:
+		defer func() { <-a.rt.loading }()
+	case <-a.stop:
+		a.leave(causeStopped, nil)
+	}
 	input, err := a.load(context.WithoutCancel(a.ctx))
 	if err != nil {
 		a.fail(err)
 	}
-	for {
-		input = a.run(input)
-	}
+	return input
 }
 
 // run runs one generation to its end and returns the carry of the next; it

@@ -5,7 +5,6 @@ import (
 	"encoding/json/jsontext"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -231,12 +230,11 @@ func TestHotIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls counter
 		w := newWorld(t, kernel.Config{Effects: []kernel.Effect{echo}, Flows: []kernel.Flow{chatter(&calls)}, Hot: 3})
-		before := runtime.NumGoroutine()
 		for i := range 20 {
 			w.start("chatter", fmt.Sprint("x", i), map[string]any{})
 		}
-		if got := runtime.NumGoroutine() - before; got > 3 {
-			t.Errorf("%d goroutines for 20 idle executions; want at most 3", got)
+		if got := w.rt.HotCount(); got != 3 {
+			t.Errorf("%d of 20 idle executions are hot; want 3", got)
 		}
 		for i := range 20 {
 			w.send(fmt.Sprint("x", i), "m", "")
@@ -252,10 +250,14 @@ func TestHotIsBounded(t *testing.T) {
 func TestStepsSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *world
+		var mu sync.Mutex
 		var seen []int
 		w = newWorld(t, kernel.Config{
 			Effects: []kernel.Effect{{ID: "nap", Mode: kernel.Once, Run: func(ctx context.Context, in jsontext.Value) (any, error) {
-				seen = append(seen, len(slices.DeleteFunc(w.kinds("x"), func(k string) bool { return !strings.HasPrefix(k, "REQUESTED") })))
+				requests := slices.DeleteFunc(w.kinds("x"), func(k string) bool { return !strings.HasPrefix(k, "REQUESTED") })
+				mu.Lock()
+				seen = append(seen, len(requests))
+				mu.Unlock()
 				time.Sleep(time.Duration(len(in)) * time.Second)
 				return in, nil
 			}}},

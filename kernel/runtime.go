@@ -24,6 +24,7 @@ const (
 	MaxMessageIDBytes = 512
 	DedupeWindow      = 1024 // keys per topic (C-5.5)
 	DefaultHot        = 4096
+	maxLoading        = 64 // logs that are read at once, after a start-up say
 )
 
 // Config is what a runtime is made of. Store is required.
@@ -65,6 +66,7 @@ type Runtime struct {
 	failure error
 	failed  chan struct{} // closed when the store has failed
 
+	loading chan struct{}  // holds a value for each log that is being read
 	running sync.WaitGroup // activations, and the sweeper
 	close   sync.Once
 	closed  chan struct{} // the sweeper ends
@@ -96,7 +98,7 @@ func New(config Config) (*Runtime, error) {
 	rt := &Runtime{
 		config: config, flows: flows, effects: effects, owners: newCache[Started](4 * DefaultHot),
 		hot: map[string]*activation{}, stuck: map[string]error{},
-		failed: make(chan struct{}), closed: make(chan struct{}),
+		failed: make(chan struct{}), closed: make(chan struct{}), loading: make(chan struct{}, maxLoading),
 	}
 	rt.running.Go(rt.sweep)
 	return rt, nil
