@@ -1,7 +1,8 @@
 package conversation
 
 import (
-	"strconv"
+	"encoding/json/v2"
+	"slices"
 	"time"
 
 	"github.com/parley-run/parley/identity"
@@ -46,12 +47,20 @@ const (
 	ReasonCancelled  Reason = "cancelled"
 )
 
+var (
+	rejections = []Reason{
+		ReasonMalformed, ReasonUnauthenticated, ReasonReplayed, ReasonStale,
+		ReasonNotParticipant, ReasonEditInvalid, ReasonPromptTooLarge,
+	}
+	failures = []Reason{ReasonModelError, ReasonDenied, ReasonTurnFailed, ReasonCancelled}
+)
+
 // Record is one entry of the transcript: a message, a reply or a rejection.
 // Fields that do not apply are absent (C-15.3). It is the value of a decision
 // in the conversation's log; a reader adds Cursor.
 type Record struct {
-	Turn    int                `json:"turn"` // from 1, shared by a message and its reply; 0 on a rejected one
-	Ord     int                `json:"ord"`  // from 1, unique in the conversation, rising
+	Turn    int                `json:"turn"`         // from 1, shared by a message and its reply; 0 on a rejected one
+	Ord     int                `json:"ord,omitzero"` // from 1, unique in the conversation, rising; 0 in logs that are older than it
 	Role    Role               `json:"role"`
 	Status  Status             `json:"status"`
 	Text    string             `json:"text,omitzero"`
@@ -62,26 +71,66 @@ type Record struct {
 	Cursor  Cursor             `json:"cursor,omitzero"` // set by a reader, never recorded
 }
 
-// The sources of the conversation's decisions (C-6.4).
-const (
-	SourceRecord kernel.Source = "conversation-record"
-	SourceBudget kernel.Source = "conversation-budget"
-	SourceAdmit  kernel.Source = "conversation-admission"
-	SourceConfig kernel.Source = "conversation-settings"
-)
+// RecordOf returns the record that an event of a conversation's log holds, and
+// false for every other event: one of another kind, id or source, one that a
+// loop or a tool made, or one whose value is no record (C-15.13, C-15.14).
+// Cursor is left to the reader.
+func RecordOf(event journal.Event) (Record, bool) {
+	role, ok := recordRole(event.ID)
+	if !ok {
+		return Record{}, false
+	}
+	var record Record
+	if !recorded(event, &record) || record.Role != role || !record.valid() {
+		return Record{}, false
+	}
+	record.Cursor = Cursor{}
+	return record, true
+}
 
-// Decision ids (C-16); n is the message ordinal. They are frozen: logs hold
-// them.
-const (
-	idSettings = "conv#settings"
-	idClosed   = "conv#closed"
-)
+// Closed is the value of the decision that closes a conversation. It is no
+// record of the transcript and has no ord (C-15.8).
+type Closed struct {
+	Asker *identity.Identity `json:"asker,omitzero"`
+	Time  time.Time          `json:"time"`
+}
 
-func loopID(n int) string    { return "conv#o" + strconv.Itoa(n) }
-func idAdmit(n int) string   { return loopID(n) + ":admit" }
-func idUser(n int) string    { return loopID(n) + ":user" }
-func idReply(n int) string   { return loopID(n) + ":reply" }
-func idDropped(n int) string { return loopID(n) + ":dropped" }
+// ClosedOf returns the close that an event of a conversation's log holds, and
+// false for every other event.
+func ClosedOf(event journal.Event) (Closed, bool) {
+	var closed Closed
+	ok := event.ID == idClosed && recorded(event, &closed) && !closed.Time.IsZero()
+	return closed, ok
+}
+
+// recorded decodes the value of a decision that the body itself made under the
+// source of records; what stands inside another decision was made by a loop.
+func recorded(event journal.Event, into any) bool {
+	if event.Kind != kernel.KindDecided {
+		return false
+	}
+	decided, err := kernel.DecodeEvent[kernel.Decided](event)
+	return err == nil && decided.Source == SourceRecord && decided.In == "" && decided.Fault == "" &&
+		json.Unmarshal(decided.Value, into) == nil
+}
+
+// valid reports whether the fields of a record fit together. Older logs have no
+// ord, and turn numbers on rejected records (C-43.1, C-43.2).
+func (r Record) valid() bool {
+	if r.Turn < 0 || r.Ord < 0 || r.Time.IsZero() || r.Asker != nil && r.Asker.Validate() != nil {
+		return false
+	}
+	switch {
+	case r.Role == RoleUser && r.Status == StatusRejected:
+		return slices.Contains(rejections, r.Reason)
+	case r.Role == RoleUser && r.Status == StatusAccepted,
+		r.Role == RoleAssistant && (r.Status == StatusComplete || r.Status == StatusInterrupted):
+		return r.Turn > 0 && r.Reason == "" && r.ErrorID == ""
+	case r.Role == RoleAssistant && r.Status == StatusFailed:
+		return r.Turn > 0 && slices.Contains(failures, r.Reason)
+	}
+	return false
+}
 
 // Cursor names a place in the chain of one conversation, "<generation>.<sequence>" on the wire (C-17.5).
 type Cursor struct {

@@ -1,0 +1,141 @@
+package conversation
+
+import (
+	"encoding/hex"
+	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"fmt"
+	"time"
+
+	"github.com/parley-run/parley/identity"
+)
+
+// Topic is the inbox topic on which a conversation receives its envelopes.
+const Topic = "conversation:turn"
+
+// Kind says what an envelope asks for (C-12.3).
+type Kind string
+
+const (
+	KindUser  Kind = "user"  // a person says something
+	KindClose Kind = "close" // the conversation is to end
+)
+
+// body is what the host signs: a message counts only inside one (C-12.1,
+// C-12.2). Its canonical JSON is what the signature is made over.
+type body struct {
+	ConversationID string             `json:"conversationId"`
+	Kind           Kind               `json:"kind"`
+	ID             string             `json:"id"`  // the asker's SenderKey of the message id (C-12.4)
+	IssuedAt       int64              `json:"iat"` // milliseconds
+	Text           string             `json:"text,omitzero"`
+	Asker          *identity.Identity `json:"asker,omitzero"`  // nil where the conversation is ownerless
+	EditOf         *int               `json:"editOf,omitzero"` // ord of an earlier user record (C-27.1)
+}
+
+// envelope is the wire form of a message (C-12.6).
+type envelope struct {
+	Body      jsontext.Value `json:"body"`
+	Signature string         `json:"sig"`
+}
+
+// signUser makes the payload of a user message, and signClose that of a close.
+// asker is nil in an ownerless conversation. The same message id of the same
+// asker gives the same idempotency key, whatever the time (C-12.9).
+func (k Keys) signUser(conversationID string, asker *identity.Identity, messageID, text string, now time.Time) jsontext.Value {
+	return k.seal(newBody(KindUser, conversationID, asker, messageID, text, now))
+}
+
+func (k Keys) signClose(conversationID string, asker *identity.Identity, messageID string, now time.Time) jsontext.Value {
+	return k.seal(newBody(KindClose, conversationID, asker, messageID, "", now))
+}
+
+func newBody(kind Kind, conversationID string, asker *identity.Identity, messageID, text string, now time.Time) body {
+	return body{
+		ConversationID: conversationID, Kind: kind, ID: senderKey(asker, messageID),
+		IssuedAt: now.UnixMilli(), Text: text, Asker: asker,
+	}
+}
+
+// senderKey is the idempotency key of a message; nobody's hashes null for each
+// field (C-23.6).
+func senderKey(asker *identity.Identity, messageID string) string {
+	if asker == nil {
+		return identity.Identity{}.SenderKey(messageID)
+	}
+	return asker.SenderKey(messageID)
+}
+
+// seal signs a body. It panics on a body that has no JSON form: its texts were
+// checked when they came in.
+func (k Keys) seal(b body) jsontext.Value {
+	if k.IsZero() {
+		panic("conversation: an envelope is signed without a key")
+	}
+	raw, err := json.Marshal(b)
+	if err == nil {
+		err = (*jsontext.Value)(&raw).Canonicalize()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("conversation: encode an envelope: %v", err))
+	}
+	sealed, err := json.Marshal(envelope{Body: raw, Signature: k.signature(raw)})
+	if err != nil {
+		panic(fmt.Sprintf("conversation: encode an envelope: %v", err))
+	}
+	return sealed
+}
+
+// maxEnvelopeBytes is the size of the largest envelope that a client can sign:
+// every byte of its texts escaped, and room for what stands around them.
+func maxEnvelopeBytes(maxTurnChars int) int { return 6*maxTurnChars + 8<<10 }
+
+// split takes a payload apart, and reports whether it is a JSON object. An
+// object that is not exactly a body and a signature has no signature.
+func split(payload jsontext.Value) (e envelope, object bool) {
+	if payload.Kind() != '{' {
+		return envelope{}, false
+	}
+	if err := json.Unmarshal(payload, &e, json.RejectUnknownMembers(true)); err != nil {
+		return envelope{}, true
+	}
+	return e, true
+}
+
+// verify reports whether the envelope's body was signed with one of the keys,
+// whatever its shape.
+func (k Keys) verify(e envelope) bool {
+	canonical := e.Body.Clone()
+	if len(canonical) == 0 || canonical.Canonicalize() != nil {
+		return false
+	}
+	return k.verifies(canonical, e.Signature)
+}
+
+// read decodes a body and reports whether its shape is right; the length of
+// its text is not judged here. What could be decoded is returned in any case.
+func (e envelope) read() (b body, ok bool) {
+	if json.Unmarshal(e.Body, &b, json.RejectUnknownMembers(true)) != nil {
+		return body{}, false
+	}
+	if b.Asker != nil && b.Asker.Validate() != nil {
+		return body{}, false
+	}
+	const latest = 1<<53 - 1 // what every JSON parser reads exactly
+	ok = isSenderKey(b.ID) && 0 < b.IssuedAt && b.IssuedAt <= latest
+	switch b.Kind {
+	case KindUser:
+		ok = ok && b.Text != "" && (b.EditOf == nil || *b.EditOf > 0)
+	case KindClose:
+		ok = ok && b.Text == "" && b.EditOf == nil
+	default:
+		ok = false
+	}
+	return b, ok
+}
+
+// isSenderKey reports whether s has the form of a sender's key.
+func isSenderKey(s string) bool {
+	raw, err := hex.DecodeString(s)
+	return err == nil && len(raw) == 32 && hex.EncodeToString(raw) == s
+}

@@ -1,0 +1,53 @@
+package conversation
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/parley-run/parley/kernel"
+)
+
+// The sources of the conversation's decisions. All are bookkeeping: none is a
+// choice among alternatives (C-6.3, C-6.4).
+const (
+	SourceRecord   kernel.Source = "conversation-record"
+	SourceBudget   kernel.Source = "conversation-budget"
+	SourceAdmit    kernel.Source = "conversation-admission"
+	SourceSettings kernel.Source = "conversation-settings"
+)
+
+// Decision ids (C-16); n is the message ordinal. They are frozen: logs hold
+// them (C-16.7). The loop's own ids begin with loopID and a '#' (C-16.6).
+const (
+	idSettings = "conv#settings"
+	idClosed   = "conv#closed"
+
+	loopPrefix  = "conv#o"
+	suffixUser  = ":user"
+	suffixReply = ":reply"
+)
+
+func loopID(n int) string    { return loopPrefix + strconv.Itoa(n) }
+func idAdmit(n int) string   { return loopID(n) + ":admit" }
+func idUser(n int) string    { return loopID(n) + suffixUser }
+func idReply(n int) string   { return loopID(n) + suffixReply }
+func idDropped(n int) string { return loopID(n) + ":dropped" }
+
+// recordRole returns whose record stands under the id of a decision, and false
+// if no record does.
+func recordRole(id string) (Role, bool) {
+	rest, ok := strings.CutPrefix(id, loopPrefix)
+	if !ok {
+		return "", false
+	}
+	ordinal, role := rest, Role("")
+	if n, ok := strings.CutSuffix(rest, suffixUser); ok {
+		ordinal, role = n, RoleUser
+	} else if n, ok := strings.CutSuffix(rest, suffixReply); ok {
+		ordinal, role = n, RoleAssistant
+	} else {
+		return "", false
+	}
+	n, err := strconv.Atoi(ordinal)
+	return role, err == nil && n > 0 && strconv.Itoa(n) == ordinal
+}
