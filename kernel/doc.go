@@ -18,5 +18,5 @@
 // [Context.Receive], or cold, nothing but its log; the two cannot be told
 // apart in the log.
 //
-// Requirements C-4 to C-7; the rules K1 to K14 in ARCHITECTURE.md say how.
+// Requirements C-4 to C-7; docs/kernel.md says by which rules (K1 to K14).
 package kernel
