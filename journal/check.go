@@ -80,6 +80,9 @@ func (r Row) check() error {
 			return err
 		}
 	}
+	if r.Key == "" {
+		return fmt.Errorf("journal: a row of space %q has no key", r.Space)
+	}
 	if len(r.Data) > MaxEventBytes {
 		return fmt.Errorf("%w: a row of %d bytes", ErrTooLarge, len(r.Data))
 	}

@@ -23,3 +23,9 @@ func TestContract(t *testing.T) {
 		return open(t, filepath.Join(t.TempDir(), "journal.db"))
 	})
 }
+
+func TestDurable(t *testing.T) {
+	journaltest.RunDurable(t, func(t *testing.T, place string) journal.Store {
+		return open(t, filepath.Join(place, "journal.db"))
+	})
+}
