@@ -1,0 +1,118 @@
+package server
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Limits of the HTTP server (C-32.11). There is no write timeout: it would cut
+// streams, which have deadlines of their own.
+const (
+	headerTimeout  = 10 * time.Second
+	readTimeout    = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 32 << 10
+	maxConnections = 1024
+
+	// sendBuffer caps what the system takes for a client that does not read, so
+	// that deltas are merged here and not kept stale there (SSE finding 7).
+	sendBuffer = 64 << 10
+)
+
+// newHTTPServer is the HTTP server with its limits.
+func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// routes joins the API under /v1 and the probes beside it. Probes lie outside
+// the rules of the API: they need no token and no listed Host (C-32.5).
+func routes(api http.Handler, ready func() bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", api)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { probe(w, true) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { probe(w, ready()) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "not found") })
+	return mux
+}
+
+// probe answers a probe: 200, or 503 while the server takes no work.
+func probe(w http.ResponseWriter, ok bool) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	answer := "ok\n"
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		answer = "unavailable\n"
+	}
+	_, _ = io.WriteString(w, answer) // whoever asked is gone, or has the status
+}
+
+// refuse answers with an error body of the API's form (C-29.15).
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"error":"`+code+`"}`+"\n")
+}
+
+// limitedListener accepts no more than so many connections at once; those above
+// wait in the backlog of the system (C-32.11).
+type limitedListener struct {
+	net.Listener
+	slots chan struct{}
+	done  chan struct{}
+	once  sync.Once
+}
+
+func limitConnections(inner net.Listener, most int) net.Listener {
+	return &limitedListener{Listener: inner, slots: make(chan struct{}, most), done: make(chan struct{})}
+}
+
+// Accept waits for a slot, then for a connection.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer) // without it the connection works too
+	}
+	return &limitedConn{Conn: conn, release: func() { <-l.slots }}, nil
+}
+
+// Close ends a wait for a slot too.
+func (l *limitedListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+// limitedConn gives its slot back when it is closed, once.
+type limitedConn struct {
+	net.Conn
+	once    sync.Once
+	release func()
+}
+
+// Close closes the connection.
+func (c *limitedConn) Close() error {
+	defer c.once.Do(c.release)
+	return c.Conn.Close()
+}

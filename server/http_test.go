@@ -1,0 +1,110 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// pipes is a listener whose connections the test makes.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// C-32.11: above the limit a connection waits until another one is closed.
+func TestLimitConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := pipes{conns: make(chan net.Conn, 3), closed: make(chan struct{})}
+		listener := limitConnections(inner, 2)
+		accepted := make(chan net.Conn, 3)
+		var ended error
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					ended = err
+					return
+				}
+				accepted <- conn
+			}
+		}()
+		for range 3 {
+			client, server := net.Pipe()
+			defer client.Close()
+			inner.conns <- server
+		}
+		synctest.Wait()
+		if len(accepted) != 2 {
+			t.Fatalf("%d connections were accepted, want 2", len(accepted))
+		}
+		first := <-accepted
+		first.Close()
+		first.Close() // gives no second slot
+		synctest.Wait()
+		if len(accepted) != 2 {
+			t.Fatalf("%d connections are accepted after one was closed, want 2", len(accepted))
+		}
+		listener.Close() // while Accept waits for a slot
+		synctest.Wait()
+		if !errors.Is(ended, net.ErrClosed) {
+			t.Errorf("Accept after Close = %v, want net.ErrClosed", ended)
+		}
+	})
+}
+
+// C-32.11: the limits are set, and nothing would cut a stream.
+func TestHTTPServerLimits(t *testing.T) {
+	s := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.MaxHeaderBytes == 0 || s.WriteTimeout != 0 {
+		t.Errorf("limits are header %v, read %v, header bytes %d, write %v", s.ReadHeaderTimeout, s.ReadTimeout, s.MaxHeaderBytes, s.WriteTimeout)
+	}
+}
+
+// C-32.4, C-32.5, C-29.11: probes need neither token nor Host; what is not there
+// is 404 with the API's body.
+func TestRoutes(t *testing.T) {
+	var ready atomic.Bool
+	ready.Store(true)
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "api "+r.URL.Path) })
+	handler := routes(api, ready.Load)
+	check := func(method, path string, status int, body string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(method, path, nil)
+		r.Host = "evil.example"
+		handler.ServeHTTP(w, r)
+		if w.Code != status || w.Body.String() != body {
+			t.Errorf("%s %s = %d %q, want %d %q", method, path, w.Code, w.Body, status, body)
+		}
+		if !strings.HasPrefix(path, "/v1") && w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s %s has no nosniff", method, path)
+		}
+	}
+	check("GET", "/healthz", 200, "ok\n")
+	check("GET", "/readyz", 200, "ok\n")
+	check("GET", "/v1/conversations", 200, "api /v1/conversations")
+	check("GET", "/", 404, `{"error":"not found"}`+"\n")
+	check("GET", "/v2/conversations", 404, `{"error":"not found"}`+"\n")
+	ready.Store(false)
+	check("GET", "/healthz", 200, "ok\n")
+	check("GET", "/readyz", 503, "unavailable\n")
+}
