@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/parley-run/parley/fault"
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/model"
+	"github.com/parley-run/parley/taint"
+)
+
+// Definition says what an agent is. All of it but Limits is configuration that
+// acts inside effects: changing it makes no log diverge.
+type Definition struct {
+	ID     string     // the default of Request.LoopID
+	System taint.Text // the operator's system prompt; never tainted (C-8.3)
+	Model  model.Model
+	Tools  []Tool
+
+	ModelEffect     kernel.EffectID // "model" if empty
+	MaxOutputTokens int             // 0: the model's own limit
+	Limits          Limits
+	Timeouts        Timeouts
+
+	// OnDelta is called with each piece of a reply as the model says it, never
+	// on a replay (C-9.4). The pieces of a turn are, one after another, the text
+	// of its reply, unless that is cut or ends with a remark of the loop's.
+	// kernel.StepFrom(ctx) tells whose it is, and whether an earlier attempt may
+	// have said something already. Nil drops them.
+	OnDelta func(ctx context.Context, text string)
+
+	Log *slog.Logger // slog.Default if nil
+}
+
+// Limits bound one run of the loop. They steer it, so within an execution they
+// have to be facts: a caller that takes them from a configuration records them
+// first. Zero fields mean the defaults.
+type Limits struct {
+	Rounds int `json:"rounds"` // model calls; 16
+	Calls  int `json:"calls"`  // tool calls; 32
+}
+
+// Timeouts bound the steps of the loop. Zero fields mean the defaults.
+type Timeouts struct {
+	Tool    time.Duration // of a tool call; 120 s
+	Silence time.Duration // of a model between two chunks; 60 s
+	Model   time.Duration // of a model call in all; 10 min
+}
+
+// WithDefaults returns the limits with the defaults in place of zeros.
+func (l Limits) WithDefaults() Limits {
+	return Limits{Rounds: orDefault(l.Rounds, 16), Calls: orDefault(l.Calls, 32)}
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	return Timeouts{
+		Tool:    orDefault(t.Tool, 120*time.Second),
+		Silence: orDefault(t.Silence, 60*time.Second),
+		Model:   orDefault(t.Model, 10*time.Minute),
+	}
+}
+
+func orDefault[T int | time.Duration](value, fallback T) T {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}
+
+// Message is an earlier message that a run is given. An assistant's text is
+// never tainted (C-8.5).
+type Message struct {
+	Role model.Role
+	Text taint.Text
+}
+
+// Request asks for one run of the loop.
+type Request struct {
+	LoopID       string       // the prefix of the ids of the run, its own within the execution (C-10.2); Definition.ID if empty
+	History      []Message    // earlier messages, oldest first; the caller sizes it (C-10.4)
+	Prompt       string       // what is to be answered; never empty
+	PromptOrigin taint.Origin // set for a prompt that is a third party's, which is then tainted (C-10.5)
+}
+
+// Reply is what a run came to.
+type Reply struct {
+	Text   string      // everything that the model said in the run, at most 256 KiB
+	Called []string    // the tools that were called, in order, with repeats (C-10.15)
+	Usage  model.Usage // of all model calls together
+}
+
+// ModelError says that a model call failed. Its code is that of the model's
+// error, whose text goes to the observer only, see [Observe].
+type ModelError struct{ Code string }
+
+// Error names the code.
+func (e *ModelError) Error() string { return "the model call failed: " + e.Code }
+
+// Is makes errors.Is find the model's sentinel by its code.
+func (e *ModelError) Is(target error) bool {
+	sentinel, ok := target.(*fault.Error)
+	return ok && sentinel.Code == e.Code
+}
+
+// FaultCode returns the code of the model's error.
+func (e *ModelError) FaultCode() string { return e.Code }
+
+// Effects returns the agent's effects: the model's, and one per tool. It
+// refuses a definition that cannot work: without a model, with a tainted
+// instruction ([taint.ErrTaintedContent]), or with tools that do not fit.
+func (d Definition) Effects() ([]kernel.Effect, error) {
+	prompt, err := newPrompter(d)
+	if err != nil {
+		return nil, err
+	}
+	if d.Model == nil {
+		return nil, errors.New("an agent needs a model")
+	}
+	if d.Limits.Rounds < 0 || d.Limits.Calls < 0 || d.Timeouts.Tool < 0 || d.Timeouts.Silence < 0 || d.Timeouts.Model < 0 {
+		return nil, errors.New("a limit of an agent is negative")
+	}
+	effects := []kernel.Effect{d.newModelEffect(prompt)}
+	for _, tool := range d.Tools {
+		effects = append(effects, d.newToolEffect(tool))
+	}
+	return effects, nil
+}
+
+func (d Definition) modelEffect() kernel.EffectID {
+	if d.ModelEffect == "" {
+		return "model"
+	}
+	return d.ModelEffect
+}
+
+func (d Definition) log() *slog.Logger {
+	if d.Log == nil {
+		return slog.Default()
+	}
+	return d.Log
+}
+
+// Observe returns a context whose effects report what really went wrong: the
+// error of a failed model or tool call, which no log, record or reply holds. The
+// observer may be called from several goroutines.
+func Observe(ctx context.Context, observer func(kernel.EffectID, error)) context.Context {
+	return context.WithValue(ctx, observerKey{}, observer)
+}
+
+type observerKey struct{}
+
+func observe(ctx context.Context, effect kernel.EffectID, err error) {
+	if observer, ok := ctx.Value(observerKey{}).(func(kernel.EffectID, error)); ok {
+		observer(effect, fmt.Errorf("%s: %w", effect, err))
+	}
+}

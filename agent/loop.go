@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/model"
+	"github.com/parley-run/parley/taint"
+)
+
+// SourceCheckpoint is the source of the loop's decisions: bookkeeping (C-6.3).
+const SourceCheckpoint kernel.Source = "agent-checkpoint"
+
+// ErrTooLarge says that history and prompt are more than a step can be given.
+var ErrTooLarge = errors.New("history and prompt are too large for a model call")
+
+// Run turns the prompt into a reply. It asks for these facts, each of which a
+// re-run is served, in this order per round r, from 1:
+//
+//	<loop>#abort:model:<r>   the checkpoint before the model call (C-10.8)
+//	<loop>#model:<r>         the model call
+//	<loop>#abort:tools:<r>   the checkpoint before a batch of tools
+//	<loop>#tool:<r>.<i>      its i-th call, side by side with the others
+//
+// A loop needs an id of its own within its execution: a second one under the
+// same id is served the steps of the first where it asks for the same, and
+// diverges where it does not (C-10.3).
+//
+// Besides the reply's text Run returns a [*ModelError] if a model call failed;
+// [kernel.ErrDenied] if the model or a tool is not granted (C-10.16);
+// [ErrTooLarge]. The Reply is what there was until then. A run that hits one of
+// its limits ends without an error and says so in its reply.
+func Run(c *kernel.Context, def Definition, req Request) (Reply, error) {
+	if req.LoopID == "" {
+		req.LoopID = def.ID
+	}
+	if req.LoopID == "" || req.Prompt == "" {
+		return Reply{}, errors.New("a run of the loop needs an id and a prompt")
+	}
+	transcript, err := newTranscript(req)
+	if err != nil {
+		return Reply{}, err
+	}
+	if transcript.full() {
+		return Reply{}, ErrTooLarge
+	}
+	l := &loop{c: c, id: req.LoopID, effect: def.modelEffect(), limits: def.Limits.WithDefaults(), transcript: transcript}
+	err = l.run()
+	l.reply.Text = cut(l.reply.Text, replyCut)
+	return l.reply, err
+}
+
+// loop is one run.
+type loop struct {
+	c          *kernel.Context
+	id         string
+	effect     kernel.EffectID
+	limits     Limits
+	transcript transcript
+	calls      int
+	reply      Reply
+}
+
+func (l *loop) run() error {
+	for round := 1; ; round++ {
+		said, err := l.ask(round)
+		if err != nil || len(said.Calls) == 0 {
+			return err
+		}
+		if limit := l.limit(round, said); limit != "" {
+			l.reply.Text = join(l.reply.Text, "[This turn was ended early: it reached its limit of "+limit+".]")
+			return nil
+		}
+		if err := l.use(round, said.Calls); err != nil {
+			return err
+		}
+		if l.transcript.full() {
+			l.reply.Text = join(l.reply.Text, "[This turn was ended early: its tools returned more than a model call can be given.]")
+			return nil
+		}
+	}
+}
+
+// ask makes the round's model call.
+func (l *loop) ask(round int) (Said, error) {
+	l.checkpoint("model:" + strconv.Itoa(round))
+	said, err := l.c.Execute[Said](fmt.Sprintf("%s#model:%d", l.id, round), l.effect, l.transcript)
+	if err != nil {
+		return Said{}, err
+	}
+	l.reply.Text = join(l.reply.Text, said.Text)
+	l.reply.Usage.InputTokens += said.Usage.InputTokens
+	l.reply.Usage.OutputTokens += said.Usage.OutputTokens
+	if said.Failed != "" {
+		return said, &ModelError{Code: said.Failed}
+	}
+	return said, l.transcript.add(entry{Role: model.Assistant, Text: taint.Plain(said.Text), Calls: said.Calls})
+}
+
+// limit names the limit that keeps a reply's calls from being run, "" where
+// there is none. Where no model call can follow, no tool is called.
+func (l *loop) limit(round int, said Said) string {
+	switch {
+	case round >= l.limits.Rounds:
+		return fmt.Sprintf("%d model calls", l.limits.Rounds)
+	case l.calls+len(said.Calls) > l.limits.Calls:
+		return fmt.Sprintf("%d tool calls", l.limits.Calls)
+	}
+	return ""
+}
+
+// checkpoint records whether the run is to end here (C-10.8). The loop looks
+// for an interruption only at its checkpoints, and every one is on record, so
+// that a replay ends where the run did (C-10.9).
+func (l *loop) checkpoint(site string) {
+	l.c.Decide(l.id+"#abort:"+site, SourceCheckpoint, func(context.Context) (bool, error) { return false, nil })
+}
+
+// use runs the calls of one reply side by side and adds their results.
+func (l *loop) use(round int, calls []Call) error {
+	l.checkpoint("tools:" + strconv.Itoa(round))
+	l.calls += len(calls)
+	pending := make([]*kernel.Pending[Did], len(calls))
+	for i, call := range calls {
+		if call.Problem == "" {
+			l.reply.Called = append(l.reply.Called, call.Name)
+			id := fmt.Sprintf("%s#tool:%d.%d", l.id, round, i+1)
+			pending[i] = l.c.Start[Did](id, toolEffect(call.Name), call.Args)
+		}
+	}
+	var denied error
+	results := make([]result, len(calls))
+	for i, call := range calls {
+		did := Did{}
+		if pending[i] == nil {
+			did = notRun(call.Problem)
+		} else {
+			var err error
+			if did, err = pending[i].Await(); err != nil {
+				did = cutOff(err)
+			}
+			if errors.Is(err, kernel.ErrDenied) {
+				denied = err // every started step is awaited before the run ends
+			}
+		}
+		results[i] = result{CallID: call.ID, Name: call.Name, Text: did.Text, Failed: did.Failed}
+	}
+	if denied != nil {
+		return denied
+	}
+	return l.transcript.add(entry{Role: model.User, Results: results})
+}
+
+// notRun is what the model is told of a call that could not be made.
+func notRun(problem problem) Did {
+	if problem == problemUnknown {
+		return told(tellNoTool)
+	}
+	return told(tellBadArgs)
+}
+
+// cutOff is what the model is told of a call that has no outcome of its own.
+func cutOff(err error) Did {
+	if errors.Is(err, kernel.ErrOutcomeUnknown) {
+		return told(tellUnknown)
+	}
+	return told(tellFailed)
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/parley-run/parley/fault"
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/model"
+)
+
+// Retries of a model call: only while it has said nothing yet.
+const (
+	modelAttempts = 3
+	retryBase     = 500 * time.Millisecond
+	maxRetryAfter = 30 * time.Second // a service that asks for more is not asked again
+)
+
+var (
+	errSilent = fmt.Errorf("%w: nothing came for too long", model.ErrTimeout)
+	errLong   = fmt.Errorf("%w: the whole reply took too long", model.ErrTimeout)
+)
+
+// newModelEffect makes the effect that the loop calls (C-9.3). A call that
+// failed is a value too, so that a re-run is served it.
+func (d Definition) newModelEffect(prompt *prompter) kernel.Effect {
+	id := d.modelEffect()
+	return kernel.Effect{
+		ID: id, Mode: kernel.Repeatable,
+		Retry: kernel.Retry{Attempts: modelAttempts, Wait: retryWait},
+		Run: func(ctx context.Context, input jsontext.Value) (any, error) {
+			said, err := d.ask(ctx, prompt, input)
+			step, _ := kernel.StepFrom(ctx)
+			switch {
+			case err == nil:
+				return said, nil
+			case said.Text == "" && step.Attempt < modelAttempts && retryable(err):
+				return nil, err // the kernel waits, and runs the effect again
+			}
+			observe(ctx, id, err)
+			said.Failed = fault.CodeOf(err)
+			said.Calls = nil
+			return said, nil
+		},
+	}
+}
+
+// retryable reports whether a failure may pass by itself.
+func retryable(err error) bool {
+	if asked, ok := errors.AsType[*model.RetryError](err); ok {
+		return asked.After <= maxRetryAfter
+	}
+	return errors.Is(err, model.ErrUnavailable) || errors.Is(err, model.ErrRateLimited) || errors.Is(err, model.ErrCut)
+}
+
+// retryWait says how long to wait after the attempt-th failure: as the service
+// asks, else 0.5 s and then 1 s.
+func retryWait(attempt int, err error) (time.Duration, bool) {
+	if asked, ok := errors.AsType[*model.RetryError](err); ok && asked.After > 0 {
+		return asked.After, true
+	}
+	return retryBase << (attempt - 1), true
+}
+
+// ask makes one attempt. On an error Said holds the text that was shown.
+func (d Definition) ask(ctx context.Context, prompt *prompter, input jsontext.Value) (Said, error) {
+	var t transcript
+	if err := json.Unmarshal(input, &t); err != nil {
+		return Said{}, fmt.Errorf("the input of a model call is no transcript: %w", err)
+	}
+	req, err := prompt.request(t)
+	if err != nil {
+		return Said{}, err
+	}
+	timeouts := d.Timeouts.withDefaults()
+	limited, cancelLimit := context.WithTimeoutCause(ctx, timeouts.Model, errLong)
+	defer cancelLimit()
+	call, cancel := context.WithCancelCause(limited)
+	defer cancel(nil)
+	quiet := time.AfterFunc(timeouts.Silence, func() { cancel(errSilent) })
+	defer quiet.Stop()
+
+	l := &listener{sheet: callSheet{prompt: prompt}, room: newRoom(replyCut)}
+	l.touch = func() { quiet.Reset(timeouts.Silence) }
+	if d.OnDelta != nil {
+		l.show = func(text string) { d.OnDelta(ctx, text) }
+	}
+	if t.said() != "" {
+		l.lead = roundBreak
+	}
+	err = guarded(call, func() error { return l.listen(call, d.Model.Stream(call, req)) })
+	if cause := context.Cause(call); err != nil && errors.Is(cause, model.ErrTimeout) {
+		err = cause // whatever the model made of it
+	}
+	return l.heard(), err
+}
