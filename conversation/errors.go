@@ -17,7 +17,11 @@ var (
 	// ErrQueueFull says that too many messages wait (C-39.4).
 	ErrQueueFull = fault.New("QueueFull", "too many messages are waiting")
 
+	// ErrInvalidID says that an id chosen for a conversation is not of the shape
+	// of C-11.7.
+	ErrInvalidID = fault.New("InvalidID", "a conversation id is 1 to 128 letters, digits, '.', '_' and '-', and begins with a letter or a digit")
+
 	// ErrInvalidTurn says that a text or a message id is outside its bounds
-	// (C-12.13); the wrapping text says which.
+	// (C-12.13). A [TurnError] says which.
 	ErrInvalidTurn = fault.New("InvalidTurn", "invalid turn")
 )

@@ -1,0 +1,159 @@
+package conversation
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/kernel"
+)
+
+// PollInterval is how late an entry comes whose notification was lost (C-18.3).
+const PollInterval = time.Second
+
+// Follow yields the entries of a conversation in order from after a cursor on,
+// nil for its beginning, and waits for more, across rotations (C-18). The
+// sequence ends without an error when the conversation is over and all of it
+// was delivered; any error, that of a done ctx included, ends it too. To
+// resume, follow from the cursor of the last entry.
+//
+// The caller is judged once, at the beginning.
+//
+// Errors: [ErrNotFound].
+func (c *Client) Follow(ctx context.Context, caller *identity.Principal, id string, from *Cursor) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		tail, err := c.Tail(ctx, caller, id, from)
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		for {
+			news, err := tail.Read(ctx)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, record := range news.Entries {
+				if !yield(record, nil) {
+					return
+				}
+			}
+			if news.Over {
+				return
+			}
+			if err := tail.wait(ctx, news); err != nil {
+				yield(Record{}, err)
+				return
+			}
+		}
+	}
+}
+
+// Tail follows a conversation for a reader that has other things to wait for
+// too, as a stream has: read all there is with [Tail.Read], then wait until
+// [Tail.Hint] receives or [PollInterval] has passed, and read again. It belongs
+// to one goroutine, and starts none.
+type Tail struct {
+	scan    *scan
+	over    bool // the conversation has ended; what is left is to read
+	release context.CancelFunc
+	hint    <-chan struct{}
+	hinted  int // the generation that was subscribed to last; -1 before the first
+}
+
+// News is what a read of a Tail brings.
+type News struct {
+	Entries []Record
+	More    bool // read again at once
+	Over    bool // the conversation has ended, and everything is delivered
+}
+
+// Tail begins to follow a conversation from after a cursor on, nil for its
+// beginning. The caller is judged once, here.
+//
+// Errors: [ErrNotFound].
+func (c *Client) Tail(ctx context.Context, caller *identity.Principal, id string, from *Cursor) (*Tail, error) {
+	info, err := c.query(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	s := c.scan(info, journal.Forward, 0)
+	if err := s.start(ctx, from); err != nil {
+		return nil, err
+	}
+	// The query came first: if it saw the end, a read that finds nothing more
+	// has delivered all.
+	return &Tail{scan: s, over: info.State.Over(), release: func() {}, hinted: -1}, nil
+}
+
+// Read returns what there is after the last read, one page of it at most.
+//
+// ctx is that of the whole following: the subscription behind [Tail.Hint]
+// lives until it is done.
+func (t *Tail) Read(ctx context.Context) (News, error) {
+	t.dropClosed()
+	for {
+		t.scan.budget, t.scan.done = DefaultMaxScan, false
+		page, err := t.scan.page(ctx, DefaultPage)
+		if err != nil {
+			return News{}, err
+		}
+		t.over = t.over || t.scan.ended
+		news := News{Entries: page.Entries, More: !page.Done, Over: page.Done && t.over}
+		// The end was reached without being subscribed there: subscribe, and
+		// look again for what came in between (C-18.5).
+		subscribe := page.Done && !t.over && t.hinted != t.scan.place.Generation
+		if subscribe {
+			t.subscribe(ctx)
+		}
+		if !subscribe || len(page.Entries) > 0 {
+			news.More = news.More || subscribe
+			return news, nil
+		}
+	}
+}
+
+// Hint receives when there may be more to read. It may change with each Read,
+// and is nil while only the poll interval is left to go by.
+func (t *Tail) Hint() <-chan struct{} { return t.hint }
+
+// subscribe moves the subscription to the generation that is read now. It is
+// nothing but a hint (C-18.2): where it fails, the poll goes on alone.
+func (t *Tail) subscribe(ctx context.Context) {
+	t.release()
+	ctx, t.release = context.WithCancel(ctx)
+	t.hinted = t.scan.place.Generation
+	t.hint, _ = t.scan.store.Subscribe(ctx, kernel.StreamOf(t.scan.chain, t.hinted))
+}
+
+// dropClosed lets go of a subscription that the store has ended, which would
+// hint for ever.
+func (t *Tail) dropClosed() {
+	select {
+	case _, open := <-t.hint:
+		if !open {
+			t.hint = nil
+		}
+	default:
+	}
+}
+
+// wait returns when it is time to read again.
+func (t *Tail) wait(ctx context.Context, last News) error {
+	if last.More {
+		return nil
+	}
+	poll := time.NewTimer(PollInterval)
+	defer poll.Stop()
+	select {
+	case <-t.hint:
+	case <-poll.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
