@@ -23,7 +23,8 @@ type Model interface {
 	// of a whole reply has Finish set and nothing follows it; a sequence that
 	// ends without one was cut, and [Collect] reports it as [ErrCut]. An error
 	// is yielded once, as the last element. When ctx is done the sequence ends
-	// soon, with an error.
+	// soon, with an error that wraps ctx.Err(); leaving it earlier releases all
+	// that it holds.
 	Stream(ctx context.Context, req Request) iter.Seq2[Chunk, error]
 }
 
@@ -32,8 +33,9 @@ type Counter interface {
 	Count(ctx context.Context, text string) (int, error)
 }
 
-// Request is what a model is asked. Roles alternate, beginning with User; no
-// message is empty; each tool call is answered in the next message (C-9.6).
+// Request is what a model is asked. Roles alternate, beginning and ending with
+// User; no message is empty; each tool call is answered in the next message
+// (C-9.6). [Request.Validate] holds it against that.
 type Request struct {
 	System          string    `json:"system,omitzero"`
 	Messages        []Message `json:"messages"`
@@ -132,7 +134,7 @@ var (
 )
 
 // RetryError says that the request may be tried again after a while. It wraps
-// one of the errors above.
+// one of the errors above. A model never tries again by itself.
 type RetryError struct {
 	Err   error
 	After time.Duration // as the service asked; 0 where it did not say

@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"unicode/utf8"
@@ -78,6 +79,9 @@ func FuzzParse(f *testing.F) {
 			if !ok || bad.Line < 1 || bad.Column < 1 || !utf8.ValidString(bad.Text) {
 				t.Errorf("Parse(%q) = %#v", data, err)
 			}
+			return
+		}
+		if text = strings.ToValidUTF8(text, ""); text == "" {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) { play(t, m, text) })

@@ -83,9 +83,15 @@ func Load(path string) (*Model, error) {
 }
 
 // Stream plays the rule that the request meets. When ctx is done it ends with
-// an error that wraps ctx.Err(), unless the script is deaf.
+// an error that wraps ctx.Err(), unless the script is deaf. A request that
+// [model.Request.Validate] refuses gets its error and nothing else, so that a
+// test finds what a vendor would refuse (C-9.6).
 func (m *Model) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
+		if err := req.Validate(); err != nil {
+			yield(model.Chunk{}, fmt.Errorf("script: %w", err))
+			return
+		}
 		p := &player{scene: sceneOf(req), yield: yield}
 		for _, act := range m.block(p.scene) {
 			if !act(ctx, p) {

@@ -26,7 +26,7 @@ func TestModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			modeltest.Run(t, func(t *testing.T) model.Model { return parse(t, text) }, modeltest.Config{
-				Calling:       model.Request{Messages: []model.Message{said("tool")}, Tools: []model.Tool{{Name: "look"}}},
+				Calling:       model.Request{Messages: []model.Message{said("tool")}, Tools: []model.Tool{tool("look")}},
 				Deterministic: true,
 			})
 		})
@@ -60,6 +60,10 @@ func TestRuleIsChosenByTheRequest(t *testing.T) {
 		{CallID: "call-1-1", Name: "weather", Text: "rain"},
 		{CallID: "call-1-2", Name: "weather", Text: taint.Fence(taint.Tainted("snow", "tool:weather"))},
 	}}
+	calls := model.Message{Role: model.Assistant, Calls: []model.Call{
+		{ID: "call-1-1", Name: "weather", Args: jsontext.Value("{}")},
+		{ID: "call-1-2", Name: "weather", Args: jsontext.Value("{}")},
+	}}
 	interrupting := result
 	interrupting.Text = "Hello"
 	fenced := said(taint.Fence(taint.Tainted("Hello", "conversation:user")))
@@ -73,19 +77,27 @@ func TestRuleIsChosenByTheRequest(t *testing.T) {
 		{"is alone", request(said("Hi"), assistant, said("Hello")), "later"},
 		{"is means the whole text", request(said("Hello!")), "no rule"},
 		{"has", request(said("How is the weather?")), "Let me look. "},
-		{"then, with results", request(said("weather"), assistant, result), "They say: rain\nsnow"},
-		{"a round for which no rule has a block", request(said("weather"), assistant, result, assistant, result), "weather"},
-		{"a text beside results begins a turn", request(said("weather"), assistant, interrupting), "later"},
+		{"then, with results", request(said("weather"), calls, result), "They say: rain\nsnow"},
+		{"a round for which no rule has a block", request(said("weather"), calls, result, calls, result), "weather"},
+		{"a text beside results begins a turn", request(said("weather"), calls, interrupting), "later"},
 		{"system", model.Request{System: "Please summarize.", Messages: []model.Message{said("x")}}, "a summary"},
-		{"tool", model.Request{Messages: []model.Message{said("x")}, Tools: []model.Tool{{Name: "clock"}}}, ""},
+		{"tool", model.Request{Messages: []model.Message{said("x")}, Tools: []model.Tool{tool("clock")}}, ""},
 		{"an empty block", request(said("empty")), ""},
 		{"otherwise", request(said("x")), "no rule"},
-		{"nobody spoke", request(), "no rule"},
 	} {
 		reply, err := model.Collect(parse(t, rules).Stream(t.Context(), tt.req), nil)
 		if err != nil || reply.Text != tt.want {
 			t.Errorf("%s: reply = %q, %v, want %q", tt.name, reply.Text, err, tt.want)
 		}
+	}
+}
+
+// TestInvalidRequestIsRefused: what no vendor may be given, no test may give
+// the script (C-9.6).
+func TestInvalidRequestIsRefused(t *testing.T) {
+	reply, err := model.Collect(parse(t, "").Stream(t.Context(), request(said("x"), said("y"))), nil)
+	if !errors.Is(err, model.ErrRefused) || reply.Text != "" {
+		t.Errorf("two messages of one role got %q, %v, want ErrRefused", reply.Text, err)
 	}
 }
 
@@ -244,5 +256,7 @@ func parse(t *testing.T, text string) *script.Model {
 }
 
 func said(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+
+func tool(name string) model.Tool { return model.Tool{Name: name, Schema: jsontext.Value("{}")} }
 
 func request(messages ...model.Message) model.Request { return model.Request{Messages: messages} }
