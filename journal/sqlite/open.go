@@ -33,13 +33,25 @@ var (
 func Open(ctx context.Context, path string, config Config) (*Store, error) {
 	store, err := open(ctx, path, config)
 	if err != nil {
-		switch engine.ErrCode(err).ToPrimary() {
-		case engine.ResultNotADB, engine.ResultCorrupt:
+		if isDamage(err) {
 			err = fmt.Errorf("%w (%w)", errDamaged, err)
 		}
 		return nil, fmt.Errorf("open journal %q: %w", path, err)
 	}
 	return store, nil
+}
+
+// isDamage tells whether SQLite found the file unreadable; the migration meets
+// it through another driver, whose errors have a code, too.
+func isDamage(err error) bool {
+	code := engine.ErrCode(err)
+	if coded, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err); ok {
+		code = engine.ResultCode(coded.Code())
+	}
+	return code.ToPrimary() == engine.ResultNotADB || code.ToPrimary() == engine.ResultCorrupt
 }
 
 func open(ctx context.Context, path string, config Config) (_ *Store, err error) {
@@ -52,6 +64,9 @@ func open(ctx context.Context, path string, config Config) (_ *Store, err error)
 	if err := create(path); err != nil {
 		return nil, err
 	}
+	if err := torn(path); err != nil {
+		return nil, err
+	}
 	conn, err := connect(path, engine.OpenReadWrite)
 	if err != nil {
 		return nil, err
@@ -62,6 +77,9 @@ func open(ctx context.Context, path string, config Config) (_ *Store, err error)
 		}
 	}()
 	if err := claim(conn); err != nil {
+		return nil, err
+	}
+	if err := probe(conn); err != nil {
 		return nil, err
 	}
 	if err := harden(conn); err != nil {
@@ -184,28 +202,45 @@ func openReaders(path string, n int) (_ *readers, err error) {
 			return nil, err
 		}
 	}
-	return pool, probe(pool)
+	return pool, nil
 }
 
-// probe touches both ends of every tree, so that a file whose damage can be
+// probe reads the first row of every table, so that a file whose damage can be
 // seen there is refused at once. Looking at all of it would take time in
 // proportion to its size.
-func probe(pool *readers) error {
-	r := <-pool.free
-	defer pool.give(r)
-	for _, query := range []string{
-		`select min(rowid) from event`,
-		`select max(rowid) from event`,
-		`select stream from event order by stream, seq limit 1`,
-		`select stream from event order by stream desc, seq desc limit 1`,
-		`select key from row order by space, key limit 1`,
-		`select key from row order by space desc, key desc limit 1`,
-		`select key from row order by space, sort, key limit 1`,
-		`select key from row order by space desc, sort desc, key desc limit 1`,
-	} {
-		if err := sqlitex.ExecuteTransient(r.conn, query, nil); err != nil {
+func probe(conn *engine.Conn) error {
+	var queries []string
+	err := sqlitex.ExecuteTransient(conn, `select format('select * from "%w" limit 1', name) from sqlite_schema where type = 'table'`, &sqlitex.ExecOptions{
+		ResultFunc: func(stmt *engine.Stmt) error {
+			queries = append(queries, stmt.ColumnText(0))
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	for _, query := range queries {
+		if err := sqlitex.ExecuteTransient(conn, query, nil); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// torn refuses a file that ends in the middle of a page, where SQLite would
+// read zeros. With a write-ahead log beside it such an end is what a crash may
+// leave, and is mended from there.
+func torn(path string) error {
+	const smallestPage = 512
+	file, err := os.Stat(path)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
+		return nil
+	}
+	if file.Mode().IsRegular() && file.Size()%smallestPage != 0 {
+		return errDamaged
 	}
 	return nil
 }
