@@ -1,6 +1,7 @@
 package taint_test
 
 import (
+	"bytes"
 	jsonv1 "encoding/json"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
@@ -25,22 +26,35 @@ func TestTextRoundTrip(t *testing.T) {
 		{taint.Tainted("<&>\n\"", ""), `{"tainted":"unknown","value":"<&>\n\""}`},
 		{taint.Tainted("\xff", taint.OriginUser), "{\"tainted\":\"conversation:user\",\"value\":\"\uFFFD\"}"},
 	}
-	for _, tt := range tests {
-		data, err := json.Marshal(tt.text)
-		if err != nil || string(data) != tt.want {
-			t.Errorf("Marshal(%v) = %s, %v, want %s", tt.text, data, err, tt.want)
-		}
-		var back taint.Text
-		if err := json.Unmarshal(data, &back); err != nil || back != tt.text {
-			t.Errorf("Unmarshal(%s) = %v, %v, want %v", data, back, err, tt.text)
-		}
-		data, err = jsonv1.Marshal(tt.text)
-		if err != nil {
-			t.Errorf("v1: Marshal(%v): %v", tt.text, err)
-		}
-		back = taint.Text{}
-		if err := jsonv1.Unmarshal(data, &back); err != nil || back != tt.text {
-			t.Errorf("v1: Unmarshal(%s) = %v, %v, want %v", data, back, err, tt.text)
+	versions := map[string]struct {
+		marshal   func(any) ([]byte, error)
+		unmarshal func([]byte, any) error
+	}{
+		"v1": {
+			func(v any) ([]byte, error) {
+				var buf bytes.Buffer
+				enc := jsonv1.NewEncoder(&buf)
+				enc.SetEscapeHTML(false)
+				err := enc.Encode(v)
+				return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+			},
+			func(data []byte, v any) error { return jsonv1.Unmarshal(data, v) },
+		},
+		"v2": {
+			func(v any) ([]byte, error) { return json.Marshal(v) },
+			func(data []byte, v any) error { return json.Unmarshal(data, v) },
+		},
+	}
+	for version, codec := range versions {
+		for _, tt := range tests {
+			data, err := codec.marshal(tt.text)
+			if err != nil || string(data) != tt.want {
+				t.Errorf("%s: Marshal(%v) = %s, %v, want %s", version, tt.text, data, err, tt.want)
+			}
+			var back taint.Text
+			if err := codec.unmarshal(data, &back); err != nil || back != tt.text {
+				t.Errorf("%s: Unmarshal(%s) = %v, %v, want %v", version, data, back, err, tt.text)
+			}
 		}
 	}
 }
