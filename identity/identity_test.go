@@ -105,27 +105,39 @@ func TestSenderKeyKnownAnswers(t *testing.T) {
 		want    string
 	}{
 		{
-			`["acme","ann",null,"m1"]`, identity.Identity{Tenant: some("acme"), Actor: "ann"}, "m1",
+			`["acme","ann",null,"m1"]`,
+			identity.Identity{Tenant: some("acme"), Actor: "ann"},
+			"m1",
 			"8774c71681a17ce42e3bede936ed0287856f7af8e337c7388615606b9126cca7",
 		},
 		{
-			`[null,"ann",null,"m1"]`, identity.Identity{Actor: "ann"}, "m1",
+			`[null,"ann",null,"m1"]`,
+			identity.Identity{Actor: "ann"},
+			"m1",
 			"715396ac2bdc04d147b8e643bf6dea7d492f374fa4a2cbdfee457224678f5157",
 		},
 		{
-			`["","ann",null,"m1"]`, identity.Identity{Tenant: some(""), Actor: "ann"}, "m1",
+			`["","ann",null,"m1"]`,
+			identity.Identity{Tenant: some(""), Actor: "ann"},
+			"m1",
 			"ce1de45364151436f7cac5fbfe1cb4dec21a3df01035f0c0f0d47b7ae5a7677c",
 		},
 		{
-			`["acme","ann","bob","m1"]`, identity.Identity{Tenant: some("acme"), Actor: "ann", OnBehalfOf: some("bob")}, "m1",
+			`["acme","ann","bob","m1"]`,
+			identity.Identity{Tenant: some("acme"), Actor: "ann", OnBehalfOf: some("bob")},
+			"m1",
 			"3c9ce9cf02370deb016c3495fc272e1b6b0d15c5346ffd33e8677c1b7aabc9b5",
 		},
 		{
-			`[null,null,null,""]`, identity.Identity{}, "",
+			`[null,null,null,""]`,
+			identity.Identity{},
+			"",
 			"33fb0830be67672c36f046ae4e857a50287eb5fabdd676d047bdb0ec3df4ae3d",
 		},
 		{
-			`["<a&b>","ann \"q\" é",null,"\n"]`, identity.Identity{Tenant: some("<a&b>"), Actor: `ann "q" é`}, "\n",
+			`["<a&b>","ann \"q\" é",null,"\n"]`,
+			identity.Identity{Tenant: some("<a&b>"), Actor: `ann "q" é`},
+			"\n",
 			"60da09db8ea987caec76358de69f55108ebe93371e9bb723a6108c59e4785406",
 		},
 	}
