@@ -1,10 +1,12 @@
 package conversation
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/parley-run/parley/identity"
@@ -89,6 +91,23 @@ func (k Keys) seal(b body) jsontext.Value {
 // maxEnvelopeBytes is the size of the largest envelope that a client can sign:
 // every byte of its texts escaped, and room for what stands around them.
 func maxEnvelopeBytes(maxTurnChars int) int { return 6*maxTurnChars + 8<<10 }
+
+// maxEnvelopeDepth is more than an envelope is nested. What is deeper could not
+// be nested into a carry.
+const maxEnvelopeDepth = 16
+
+// isDeep reports whether a JSON value is nested deeper than any envelope.
+func isDeep(value jsontext.Value) bool {
+	dec := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			return err != io.EOF
+		}
+		if dec.StackDepth() > maxEnvelopeDepth {
+			return true
+		}
+	}
+}
 
 // split takes a payload apart, and reports whether it is a JSON object. An
 // object that is not exactly a body and a signature has no signature.

@@ -1,0 +1,70 @@
+package conversation
+
+import (
+	"encoding/json/jsontext"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-run/parley/identity"
+)
+
+const (
+	// DefaultMaxEnvelopeAge is how long an envelope may wait (C-13.6).
+	DefaultMaxEnvelopeAge = 7 * 24 * time.Hour
+	// maxClockSkew is how far ahead of the clock an envelope may be issued.
+	maxClockSkew = 60 * time.Second
+)
+
+// verdict is the recorded outcome of an admission. A replay takes it from the
+// log, so that neither the clock, nor a key dropped since, nor a limit changed
+// since alters it (C-13.5).
+type verdict struct {
+	Reason Reason    `json:"reason,omitzero"` // of the rejection, "" where there is none
+	At     time.Time `json:"at"`              // the clock, read once
+	Proven bool      `json:"proven,omitzero"` // the signature proves the asker, for this conversation
+}
+
+// admission is what an envelope is judged by.
+type admission struct {
+	keys         Keys
+	conversation string
+	owner        *identity.Identity // nil: ownerless
+	maxTurnChars int
+	maxAge       time.Duration
+	replay       *replaySet
+}
+
+// judge holds an envelope against the checks up to freshness, in the order of
+// C-13.4: the first that applies is the verdict, and no later one runs.
+func (a admission) judge(payload jsontext.Value, now time.Time) verdict {
+	e, object := split(payload)
+	signed := object && a.keys.verify(e)
+	b, shaped := e.read()
+	v := verdict{At: now, Proven: signed && b.ConversationID == a.conversation}
+	age := now.Sub(time.UnixMilli(b.IssuedAt))
+	switch {
+	case !object:
+		v.Reason = ReasonMalformed
+	case !signed:
+		v.Reason = ReasonUnauthenticated
+	case !shaped || utf8.RuneCountInString(b.Text) > a.maxTurnChars:
+		v.Reason = ReasonMalformed
+	case b.ConversationID != a.conversation:
+		v.Reason = ReasonUnauthenticated
+	case !sameAsker(b.Asker, a.owner):
+		v.Reason = ReasonUnauthenticated
+	case a.replay.has(b.ID):
+		v.Reason = ReasonReplayed
+	case b.IssuedAt <= a.replay.Floor || age > a.maxAge || age < -maxClockSkew:
+		v.Reason = ReasonStale
+	}
+	return v
+}
+
+// sameAsker reports whether two identities are equal; nobody equals nobody.
+func sameAsker(a, b *identity.Identity) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return *a == *b
+}

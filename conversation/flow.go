@@ -1,0 +1,195 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/parley-run/parley/agent"
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/taint"
+)
+
+// flowVersion is recorded in event 0 of every generation.
+const flowVersion = "1"
+
+// Config is what the flow of a conversation is made of. Keys and the agent's
+// model are required.
+//
+// There is no switch that lets a tool call wait for somebody's consent (C-40.1).
+// Whoever builds one keeps to this: an approval is a gate which the approver
+// must be entitled to, bound to a digest of what they saw; among several people
+// only one with clearance for the call's class may approve, the gate stands in
+// the asker's own turn, and nobody answers another's (C-40.2).
+type Config struct {
+	Keys  Keys // to verify with; the client's own
+	Agent agent.Definition
+
+	Name           string // of the flow; DefaultFlowName if empty
+	Settings       Settings
+	MaxEnvelopeAge time.Duration // DefaultMaxEnvelopeAge if 0
+
+	// OnError is the host's only view of why a turn failed (C-11.11). It is called
+	// once for a failed turn, twice at most if the process dies meanwhile, and has
+	// 5 s; then it is left behind (C-25.4, C-25.5).
+	OnError func(errorID string, err error, where Where)
+
+	Log *slog.Logger // slog.Default if nil
+}
+
+// Flow is the conversation as the kernel runs it. Make one with [NewFlow] and
+// register [Flow.Kernel] and [Flow.Effects] with the runtime, whose features
+// inbox and continue-as-new must be on.
+type Flow struct {
+	config  Config
+	effects []kernel.Effect
+}
+
+// NewFlow makes the flow. It refuses a configuration without keys, an agent
+// that cannot work, and settings that could break the kernel's limits.
+func NewFlow(config Config) (*Flow, error) {
+	if config.Keys.IsZero() {
+		return nil, errors.New("a conversation needs a signing key")
+	}
+	if config.Name == "" {
+		config.Name = DefaultFlowName
+	}
+	if config.MaxEnvelopeAge == 0 {
+		config.MaxEnvelopeAge = DefaultMaxEnvelopeAge
+	}
+	if config.MaxEnvelopeAge < 0 {
+		return nil, errors.New("the maximum age of an envelope is negative")
+	}
+	config.Settings.Agent = config.Agent.Limits
+	config.Settings = config.Settings.withDefaults()
+	if err := config.Settings.check(); err != nil {
+		return nil, err
+	}
+	effects, err := config.Agent.Effects()
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	return &Flow{config: config, effects: effects}, nil
+}
+
+// Kernel is the flow to register.
+func (f *Flow) Kernel() kernel.Flow {
+	return kernel.Flow{
+		Name: f.config.Name, Version: flowVersion,
+		Needs: []kernel.Feature{kernel.Inbox, kernel.Continuations},
+		Run:   f.run,
+	}
+}
+
+// Effects are the agent's effects, to be registered with the flow.
+func (f *Flow) Effects() []kernel.Effect { return f.effects }
+
+func (f *Flow) log() *slog.Logger {
+	if f.config.Log == nil {
+		return slog.Default()
+	}
+	return f.config.Log
+}
+
+// run is the body: receive, admit, answer, record, repeat (C-11.1).
+func (f *Flow) run(c *kernel.Context, input jsontext.Value) (any, error) {
+	carry, err := f.begin(c, input)
+	if err != nil {
+		return nil, err
+	}
+	d := f.resume(c, carry)
+	if c.Generation() > 0 && d.consume(d.bounded(carry.Pending.Value)) {
+		return nil, nil
+	}
+	for {
+		payload := d.bounded(c.Receive(Topic))
+		if d.consumed >= d.settings.RotateEveryTurns {
+			return nil, kernel.ContinueAsNew(d.carry(payload))
+		}
+		if closed := d.consume(payload); closed {
+			return nil, nil
+		}
+	}
+}
+
+// begin reads the generation's input. A start whose stamp is not the principal
+// that made it ends here: nobody could speak in it (C-23.4).
+func (f *Flow) begin(c *kernel.Context, input jsontext.Value) (Carry, error) {
+	carry, err := CarryOf(input, c.Generation())
+	if err != nil || c.Generation() > 0 {
+		return carry, err
+	}
+	if stamp, err := ParseStamp(input); err != nil || !stamp.Agrees(owner(c)) {
+		return Carry{}, errStart
+	}
+	return carry, nil
+}
+
+// owner is who started the conversation, nil for nobody.
+func owner(c *kernel.Context) *identity.Identity {
+	if principal, ok := c.Principal(); ok {
+		return &principal
+	}
+	return nil
+}
+
+// dialogue is one generation of a conversation being run. All of it follows
+// from the generation's input and its facts.
+type dialogue struct {
+	flow     *Flow
+	c        *kernel.Context
+	owner    *identity.Identity
+	settings Settings
+
+	consumed int // envelopes of this generation (C-19.2)
+	seq      int // accepted turns
+	ord      int // consumed envelopes: the message ordinal n (C-13.1)
+	rec      int // transcript records (C-15.7)
+	replay   replaySet
+	invalid  int
+	dropped  int
+	window   window
+}
+
+// resume takes up a conversation at the start of a generation.
+func (f *Flow) resume(c *kernel.Context, carry Carry) *dialogue {
+	settings, err := c.Decide(idSettings, SourceSettings, func(context.Context) (Settings, error) {
+		return f.config.Settings, nil
+	})
+	if err != nil {
+		settings = Settings{}.withDefaults()
+	}
+	return &dialogue{
+		flow: f, c: c, owner: owner(c), settings: settings,
+		seq: carry.Seq, ord: carry.Ord, rec: carry.Rec,
+		replay: carry.replaySet, invalid: carry.Invalid, dropped: carry.Dropped,
+		window: newWindow(carry.Turns),
+	}
+}
+
+// carry is what the next generation is given, with the message that it begins
+// with.
+func (d *dialogue) carry(pending jsontext.Value) Carry {
+	return Carry{
+		V: carryVersion, Seq: d.seq, Ord: d.ord, Rec: d.rec,
+		replaySet: d.replay, Invalid: d.invalid, Dropped: d.dropped, Turns: d.window.turns,
+		Pending: taint.Value[jsontext.Value]{Origin: taint.OriginUser, Value: pending},
+	}.trim(d.settings.MaxCarryBytes)
+}
+
+// oversized stands for a payload that is larger or deeper than any envelope. It
+// is no object, so it is rejected as malformed, and it rides along in a carry
+// where the payload could not (C-19.13).
+const oversized = `"larger than any envelope"`
+
+// bounded returns the payload, or the mark in its place.
+func (d *dialogue) bounded(payload jsontext.Value) jsontext.Value {
+	if len(payload) > maxEnvelopeBytes(d.settings.MaxTurnChars) || isDeep(payload) {
+		return jsontext.Value(oversized)
+	}
+	return payload
+}
