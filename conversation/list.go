@@ -123,9 +123,10 @@ func listPosition(cursor string) (string, error) {
 	if len(cursor) > maxListCursor {
 		return "", ErrInvalidCursor
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	position := string(raw)
-	if err != nil || !utf8.ValidString(position) || strings.Count(position, "\x00") != 1 {
+	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != cursor ||
+		!utf8.ValidString(position) || strings.Count(position, "\x00") != 1 {
 		return "", ErrInvalidCursor
 	}
 	return position, nil
