@@ -1,0 +1,456 @@
+package conversation_test
+
+import (
+	"context"
+	"encoding/json/jsontext"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-run/parley/agent"
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/journal/journaltest"
+	"github.com/parley-run/parley/journal/memory"
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/model"
+	"github.com/parley-run/parley/model/script"
+	"github.com/parley-run/parley/taint"
+)
+
+var (
+	zoe   = &identity.Principal{Identity: identity.Identity{Tenant: identity.Some("acme"), Actor: "zoe"}}
+	token = []byte("the matrix's own signing key, 32+")
+)
+
+// house is a whole conversation system on one store: what a process is made of.
+type house struct {
+	t        *testing.T
+	store    *journaltest.Store
+	rt       *kernel.Runtime
+	client   *conversation.Client
+	calls    *tally
+	settings conversation.Settings
+}
+
+// plan is one dialogue of the matrix.
+type plan struct {
+	script   string
+	settings conversation.Settings
+	say      func(h *house)
+}
+
+// tally counts the model's calls and the runs of each tool, over all processes
+// of a run.
+type tally struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *tally) add(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[name]++
+}
+
+// counted is a model that counts the requests made of it.
+type counted struct {
+	model.Model
+	calls *tally
+}
+
+func (c counted) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	c.calls.add("model")
+	return c.Model.Stream(ctx, req)
+}
+
+// build makes a process on the store. hot is as in kernel.Config.
+func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int) *house {
+	t.Helper()
+	played, err := script.Parse("dialogue", []byte(p.script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := conversation.NewKeys(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := func(name string, mode kernel.Mode, takes time.Duration) agent.Tool {
+		return agent.Tool{
+			Name: name, Description: taint.Plain("does " + name), Mode: mode,
+			Run: func(ctx context.Context, args jsontext.Value) (agent.Result, error) {
+				calls.add(name)
+				select {
+				case <-time.After(takes + time.Duration(len(args))*time.Millisecond): // no two at the same time
+
+					return agent.Result{Text: name + " done"}, nil
+				case <-ctx.Done():
+					return agent.Result{}, ctx.Err()
+				}
+			},
+		}
+	}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	flow, err := conversation.NewFlow(conversation.Config{
+		Keys: keys, Settings: p.settings, Log: quiet,
+		OnError: func(string, error, conversation.Where) { calls.add("onError") },
+		Agent: agent.Definition{
+			ID: "test", System: taint.Plain("You are a test."), Model: counted{played, calls}, Log: quiet,
+			Tools: []agent.Tool{tool("look", kernel.Repeatable, time.Second), tool("act", kernel.Once, 2*time.Second)},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := kernel.ExecutionAccessPolicy(map[kernel.Operation]kernel.Scope{
+		kernel.OpQuery: kernel.ScopeOwner, kernel.OpSend: kernel.ScopeOwner,
+		kernel.OpCancel: kernel.ScopeOwner, kernel.OpResume: kernel.ScopeOwner,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, store: store, calls: calls, settings: p.settings}
+	h.rt, err = kernel.New(kernel.Config{
+		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Hot: hot, Policy: policy,
+		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, RequirePrincipal: true, Log: quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.client, err = conversation.NewClient(conversation.ClientConfig{Runtime: h.rt, Keys: keys, Policy: &policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.rt.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// send says a text under a message id of its own and waits no longer than
+// until it is accepted.
+func (h *house) send(id, text string) {
+	h.t.Helper()
+	_, err := h.client.SendTurn(h.t.Context(), zoe, "talk", text, id)
+	if err != nil && !errors.Is(err, conversation.ErrClosed) { // a prefix may hold the close already
+		h.t.Fatalf("SendTurn(%q): %v", text, err)
+	}
+}
+
+// ask sends, and waits for the answer.
+func (h *house) ask(id, text string) {
+	h.t.Helper()
+	h.send(id, text)
+	h.settle()
+}
+
+func (h *house) close() {
+	h.t.Helper()
+	if err := h.client.Close(h.t.Context(), zoe, "talk"); err != nil && !errors.Is(err, conversation.ErrClosed) {
+		h.t.Fatalf("Close: %v", err)
+	}
+}
+
+// settle lets virtual time pass until everything is answered.
+func (h *house) settle() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+// run holds the whole dialogue.
+func (h *house) run(p plan) {
+	h.t.Helper()
+	if _, err := h.client.Start(h.t.Context(), zoe, "talk"); err != nil {
+		h.t.Fatalf("Start: %v", err)
+	}
+	p.say(h)
+	h.settle()
+}
+
+// transcript is what a reader sees, without times, cursors and error ids.
+func (h *house) transcript() []string {
+	h.t.Helper()
+	var lines []string
+	var from *conversation.Cursor
+	for {
+		page, err := h.client.History(h.t.Context(), zoe, "talk", conversation.HistoryOptions{Cursor: from, Limit: 3})
+		if err != nil {
+			h.t.Fatalf("History: %v", err)
+		}
+		for _, r := range page.Entries {
+			lines = append(lines, fmt.Sprintf("%d/%d %s %s %s %q", r.Turn, r.Ord, r.Role, r.Status, r.Reason, r.Text))
+		}
+		if page.Done {
+			return lines
+		}
+		from = &page.Next
+	}
+}
+
+func (h *house) state() conversation.State {
+	h.t.Helper()
+	status, err := h.client.Status(h.t.Context(), zoe, "talk")
+	if err != nil {
+		h.t.Fatalf("Status: %v", err)
+	}
+	return status.State
+}
+
+// logs renders every stream of the conversation.
+func (h *house) logs() []string {
+	h.t.Helper()
+	var lines []string
+	streams := []string{kernel.InboxStream("talk")}
+	for g := 0; ; g++ {
+		stream := kernel.StreamOf("talk", g)
+		if _, ok, err := h.store.HeadOf(h.t.Context(), stream); err != nil || !ok {
+			break
+		}
+		streams = append(streams, stream)
+	}
+	for _, stream := range streams {
+		events, err := h.store.ReadRange(h.t.Context(), stream, 0, 10_000, journal.Forward)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, e := range events {
+			lines = append(lines, fmt.Sprintf("%s %d %s %s %s %s", stream, e.Seq, e.Kind, e.ID, e.Time.Format(time.RFC3339Nano), e.Data))
+		}
+	}
+	return renamed(lines)
+}
+
+var (
+	randomID = regexp.MustCompile(`\b[a-z2-7]{26}\b`)
+	ofClose  = regexp.MustCompile(`"id":"[0-9a-f]{64}","kind":"close"},"sig":"[0-9a-f]{64}"`)
+)
+
+// renamed gives each random id a number by its first appearance. The envelope
+// of a close is signed over such an id.
+func renamed(lines []string) []string {
+	names := map[string]string{}
+	for i, line := range lines {
+		line = ofClose.ReplaceAllString(line, `"kind":"close"`)
+		lines[i] = randomID.ReplaceAllStringFunc(line, func(id string) string {
+			if names[id] == "" {
+				names[id] = fmt.Sprint("id", len(names)+1)
+			}
+			return names[id]
+		})
+	}
+	return lines
+}
+
+// plans are the dialogues of the matrix.
+func plans() map[string]plan {
+	return map[string]plan{
+		"plain": {
+			script: `otherwise
+  words "I hear you well." 50ms`,
+			say: func(h *house) { h.ask("1", "hello"); h.ask("2", "how are you"); h.ask("3", "bye") },
+		},
+		"tools side by side": {
+			script: `when has "tools"
+  say "Wait. "
+  call look {}
+  call act {"n": 1}
+  call look {"n": 2}
+then
+  say "So: "
+  results
+otherwise
+  reply`,
+			say: func(h *house) { h.ask("1", "use your tools"); h.ask("2", "thanks") },
+		},
+		"a failing model": {
+			script: `when has "early"
+  fail refused "no"
+when has "late"
+  say "I was going to say"
+  fail cut
+when has "again"
+  fail unavailable after 1s
+otherwise
+  reply`,
+			say: func(h *house) {
+				h.ask("1", "early")
+				h.ask("2", "fine")
+				h.ask("3", "late")
+				h.ask("4", "again")
+				h.ask("5", "fine too")
+			},
+		},
+		"rotation at every turn": {
+			script: `when has "tools"
+  call act {}
+then
+  results
+otherwise
+  reply`,
+			settings: conversation.Settings{RotateEveryTurns: 1},
+			say:      func(h *house) { h.ask("1", "one"); h.ask("2", "use tools"); h.ask("3", "three"); h.ask("4", "four") },
+		},
+		"a close with a message behind it": {
+			script: `otherwise
+  wait 1s
+  reply`,
+			say: func(h *house) { h.send("1", "one"); h.close(); h.send("2", "never run") },
+		},
+		"ten quick sends": {
+			script: `otherwise
+  reply 10ms`,
+			say: func(h *house) {
+				for i := range 10 {
+					h.send(fmt.Sprint(i), fmt.Sprint("message ", i))
+				}
+			},
+		},
+	}
+}
+
+// finished is what an unbroken run came to.
+type finished struct {
+	transcript []string
+	state      conversation.State
+	logs       []string
+	batches    [][]journal.Append
+	calls      map[string]int
+}
+
+func unbroken(t *testing.T, p plan, hot int) (f finished) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journaltest.Wrap(memory.New())
+		store.Record()
+		calls := &tally{n: map[string]int{}}
+		h := build(t, p, store, calls, hot)
+		h.run(p)
+		f = finished{h.transcript(), h.state(), h.logs(), store.Recorded(), calls.n}
+		h.rt.Close()
+	})
+	return f
+}
+
+// TestHotEqualsCold: the log is the same byte for byte whether an execution
+// stays hot or goes cold at every wait (design §3).
+func TestHotEqualsCold(t *testing.T) {
+	for name, p := range plans() {
+		t.Run(name, func(t *testing.T) {
+			hot, cold := unbroken(t, p, 0), unbroken(t, p, -1)
+			if diff := cmp.Diff(hot.logs, cold.logs); diff != "" {
+				t.Errorf("logs (-hot +cold):\n%s", diff)
+			}
+			if len(hot.transcript) < 2 {
+				t.Errorf("transcript = %v; want a dialogue", hot.transcript)
+			}
+		})
+	}
+}
+
+// TestCrashMatrix lays every prefix of each finished dialogue, event by event
+// in commit order, into a fresh store, lets the sender repeat everything it was
+// not answered, and wants the transcript of the unbroken run (K12, C-1.12,
+// C-15.2, T11, T26, T27, T29, T62).
+func TestCrashMatrix(t *testing.T) {
+	for name, p := range plans() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := unbroken(t, p, 0)
+			places := 0
+			for prefix := range journaltest.Prefixes(want.batches) {
+				places++
+				for _, hot := range []int{0, -1} {
+					synctest.Test(t, func(t *testing.T) { resume(t, p, want, prefix, hot) })
+				}
+				if t.Failed() {
+					t.Fatalf("after a prefix of %d writes", places-1)
+				}
+			}
+			t.Logf("%d places, hot and cold", places)
+		})
+	}
+}
+
+// resume goes on from a prefix and compares.
+func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot int) {
+	inner := memory.New()
+	effectOf := map[string]string{} // by stream and step
+	requested, settled := map[string]int{}, map[string]int{}
+	for _, batch := range prefix {
+		if err := inner.Append(t.Context(), batch...); err != nil {
+			t.Fatalf("lay prefix: %v", err)
+		}
+		for _, part := range batch {
+			for _, e := range part.Events {
+				time.Sleep(time.Until(e.Time)) // the process comes back after it died, not before
+				step := part.Stream + " " + e.ID
+				switch e.Kind {
+				case kernel.KindRequested:
+					request, err := kernel.DecodeEvent[kernel.Requested](e)
+					if err != nil {
+						t.Fatal(err)
+					}
+					effectOf[step] = string(request.Effect)
+					requested[effectOf[step]]++
+				case kernel.KindSettled:
+					settled[effectOf[step]]++
+				}
+			}
+		}
+	}
+	calls := &tally{n: map[string]int{}}
+	h := build(t, p, journaltest.Wrap(inner), calls, hot)
+	defer h.rt.Close()
+	h.run(p)
+
+	got := h.transcript()
+	if requested["tool.act"] > settled["tool.act"] { // cut between request and result: that the outcome is unknown is the one trace allowed
+		for i := range min(len(got), len(want.transcript)) {
+			if got[i] != want.transcript[i] && strings.Contains(got[i], "unknown") {
+				got[i] = want.transcript[i]
+			}
+		}
+	}
+	if diff := cmp.Diff(want.transcript, got); diff != "" {
+		t.Errorf("hot %d: transcript (-want +got):\n%s", hot, diff)
+	}
+	if h.state() != want.state {
+		t.Errorf("hot %d: state = %s; want %s", hot, h.state(), want.state)
+	}
+	if ran := calls.n["act"]; ran+requested["tool.act"] > want.calls["act"] {
+		t.Errorf("hot %d: the Once tool ran %d times after %d requests; want %d in all", hot, ran, requested["tool.act"], want.calls["act"])
+	}
+	if ran := calls.n["look"]; ran+settled["tool.look"] > want.calls["look"] {
+		t.Errorf("hot %d: the repeatable tool ran %d times after %d results; want %d in all", hot, ran, settled["tool.look"], want.calls["look"])
+	}
+	if ran := calls.n["model"]; ran+settled["model"] > want.calls["model"] {
+		t.Errorf("hot %d: the model was called %d times after %d results; want at most %d in all", hot, ran, settled["model"], want.calls["model"])
+	}
+	failures := strings.Count(strings.Join(want.transcript, "\n"), " failed ")
+	onRecord := strings.Count(strings.Join(recorded(prefix), "\n"), `"status":"failed"`)
+	if calls.n["onError"] < failures-onRecord {
+		t.Errorf("hot %d: onError was called %d times for %d failures that were not on record", hot, calls.n["onError"], failures-onRecord)
+	}
+}
+
+// recorded renders the data of every event of the batches.
+func recorded(batches [][]journal.Append) (data []string) {
+	for _, batch := range batches {
+		for _, part := range batch {
+			for _, e := range part.Events {
+				data = append(data, string(e.Data))
+			}
+		}
+	}
+	return data
+}
