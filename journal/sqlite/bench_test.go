@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/journal/sqlite"
 )
 
 // payload is as large as a fact of a conversation usually is.
@@ -22,7 +23,7 @@ var payload = jsontext.Value(`{"source":"model","value":{"text":"` + strings.Rep
 func BenchmarkAppend(b *testing.B) {
 	for _, producers := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("producers=%d", producers), func(b *testing.B) {
-			store := openBench(b)
+			store := openBench(b, sqlite.Config{})
 			b.ReportAllocs()
 			b.ResetTimer()
 			var wg sync.WaitGroup
@@ -40,36 +41,39 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkRead is what the kernel asks of a store for each message.
+// BenchmarkRead is what the kernel asks of a store for each message: what was
+// just written, from memory, and anything else, from the file.
 func BenchmarkRead(b *testing.B) {
-	store := openBench(b)
-	for i := range 2000 {
-		appendOne(b, store, fmt.Sprintf("stream-%d", i%20))
-	}
-	for _, limit := range []int{1, 10, 100} {
-		b.Run(fmt.Sprintf("range=%d", limit), func(b *testing.B) {
+	for name, config := range map[string]sqlite.Config{"memory": {}, "file": {Tails: -1}} {
+		store := openBench(b, config)
+		for i := range 2000 {
+			appendOne(b, store, fmt.Sprintf("stream-%d", i%20))
+		}
+		for _, limit := range []int{1, 10, 30} {
+			b.Run(fmt.Sprintf("%s/range=%d", name, limit), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					events, err := store.ReadRange(b.Context(), fmt.Sprintf("stream-%d", i%20), journal.Seq(100-limit), limit, journal.Forward)
+					if err != nil || len(events) != limit {
+						b.Fatalf("ReadRange: %d events, %v", len(events), err)
+					}
+				}
+			})
+		}
+		b.Run(name+"/head", func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				events, err := store.ReadRange(b.Context(), fmt.Sprintf("stream-%d", i%20), journal.Seq(100-limit), limit, journal.Forward)
-				if err != nil || len(events) != limit {
-					b.Fatalf("ReadRange: %d events, %v", len(events), err)
+				if _, _, err := store.HeadOf(b.Context(), fmt.Sprintf("stream-%d", i%20)); err != nil {
+					b.Fatal(err)
 				}
 			}
 		})
 	}
-	b.Run("head", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			if _, _, err := store.HeadOf(b.Context(), fmt.Sprintf("stream-%d", i%20)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }
 
-func openBench(b *testing.B) journal.Store {
+func openBench(b *testing.B, config sqlite.Config) journal.Store {
 	b.Helper()
-	store := open(b, filepath.Join(b.TempDir(), "journal.db"))
+	store := open(b, filepath.Join(b.TempDir(), "journal.db"), config)
 	b.Cleanup(func() { store.Close() })
 	return store
 }
@@ -89,7 +93,7 @@ func appendOne(tb testing.TB, store journal.Store, stream string) {
 func TestDiskSize(t *testing.T) {
 	const conversations, most = 2000, 2560
 	path := filepath.Join(t.TempDir(), "journal.db")
-	store := open(t, path)
+	store := open(t, path, sqlite.Config{})
 	var wg sync.WaitGroup
 	for producer := range 50 {
 		wg.Go(func() {

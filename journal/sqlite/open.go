@@ -55,11 +55,14 @@ func isDamage(err error) bool {
 }
 
 func open(ctx context.Context, path string, config Config) (_ *Store, err error) {
-	if config.Readers == 0 {
+	if config.Readers <= 0 {
 		config.Readers = 4
 	}
-	if config.Heads == 0 {
+	if config.Heads <= 0 {
 		config.Heads = 16 << 10
+	}
+	if config.Tails == 0 {
+		config.Tails = 8 << 20
 	}
 	if err := create(path); err != nil {
 		return nil, err
@@ -88,8 +91,8 @@ func open(ctx context.Context, path string, config Config) (_ *Store, err error)
 	if err := migrate(ctx, path); err != nil {
 		return nil, err
 	}
-	s := &Store{}
-	if s.writer, err = newWriter(conn, &s.hub, config.Heads); err != nil {
+	s := &Store{tails: newTails(config.Tails)}
+	if s.writer, err = newWriter(conn, &s.hub, s.tails, newHeads(config.Heads)); err != nil {
 		return nil, err
 	}
 	if s.readers, err = openReaders(path, config.Readers); err != nil {

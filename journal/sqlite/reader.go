@@ -125,15 +125,20 @@ type readers struct {
 	closed chan struct{}
 }
 
-// take waits for a connection.
-func (p *readers) take(ctx context.Context) (*reader, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+// usable returns the error of a read that must not begin.
+func (p *readers) usable(ctx context.Context) error {
 	select {
 	case <-p.closed:
-		return nil, journal.ErrClosed
+		return journal.ErrClosed
 	default:
+		return ctx.Err()
+	}
+}
+
+// take waits for a connection.
+func (p *readers) take(ctx context.Context) (*reader, error) {
+	if err := p.usable(ctx); err != nil {
+		return nil, err
 	}
 	select {
 	case r := <-p.free:

@@ -7,13 +7,14 @@
 //
 // One writer takes every append that waits, commits them together and syncs
 // once, so that throughput rises with load; an append alone costs one sync.
-// Reads have connections of their own and never wait for the writer. The first
-// write that cannot be made durable poisons the store (see
-// [journal.ErrPoisoned]).
+// Reads have connections of their own and never wait for the writer; what was
+// written last is read from memory. The first write that cannot be made durable
+// poisons the store (see [journal.ErrPoisoned]).
 //
 // One process at a time should write into a file. A second writer, a person
 // with sqlite3 for one, cannot break the fence of expected sequences, which is
-// checked against the file; it is only not heard by subscriptions.
+// checked against the file; but it is not heard by subscriptions, and reads of
+// streams that were just written here see it only after the next append.
 //
 // A store may be opened and used inside a testing/synctest bubble: its one
 // goroutine waits on a channel, which the bubble counts as blocked, and file
@@ -32,12 +33,14 @@ import (
 type Config struct {
 	Readers int // connections for reading; 0 means 4
 	Heads   int // streams whose end is kept in memory; 0 means 16,384
+	Tails   int // bytes of the newest events that are kept in memory; 0 means 8 MiB, a negative number none
 }
 
 // Store is a [journal.Store] in one file.
 type Store struct {
 	closed  atomic.Bool
 	hub     watch.Hub
+	tails   *tails
 	writer  *writer
 	readers *readers
 }
@@ -64,6 +67,12 @@ func (s *Store) Append(ctx context.Context, batch ...journal.Append) error {
 
 // ReadRange implements [journal.Store].
 func (s *Store) ReadRange(ctx context.Context, stream string, from journal.Seq, limit int, dir journal.Direction) ([]journal.Event, error) {
+	if err := s.readers.usable(ctx); err != nil {
+		return nil, err
+	}
+	if events, ok := s.tails.read(stream, from, limit, dir); ok {
+		return events, nil
+	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
 		return nil, err
@@ -74,6 +83,12 @@ func (s *Store) ReadRange(ctx context.Context, stream string, from journal.Seq, 
 
 // HeadOf implements [journal.Store].
 func (s *Store) HeadOf(ctx context.Context, stream string) (next journal.Seq, ok bool, err error) {
+	if err := s.readers.usable(ctx); err != nil {
+		return 0, false, err
+	}
+	if next, ok := s.tails.head(stream); ok {
+		return next, true, nil
+	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
 		return 0, false, err

@@ -13,12 +13,14 @@ import (
 // writer owns the one connection that writes. Everything in it but the queue
 // belongs to its goroutine.
 type writer struct {
-	queue  *queue
-	conn   *engine.Conn
-	hub    *watch.Hub
-	heads  heads
-	done   chan struct{}
-	poison error // set by the first failed write, for good
+	queue   *queue
+	conn    *engine.Conn
+	hub     *watch.Hub
+	tails   *tails
+	heads   heads
+	done    chan struct{}
+	poison  error     // set by the first failed write, for good
+	written []written // of the group in hand
 
 	begin, end, undo     *engine.Stmt
 	version              *engine.Stmt
@@ -29,8 +31,8 @@ type writer struct {
 	beforeCommit func() error // for tests: the place just before the commit
 }
 
-func newWriter(conn *engine.Conn, hub *watch.Hub, maxHeads int) (*writer, error) {
-	w := &writer{queue: newQueue(), conn: conn, hub: hub, heads: newHeads(maxHeads), done: make(chan struct{})}
+func newWriter(conn *engine.Conn, hub *watch.Hub, tails *tails, heads heads) (*writer, error) {
+	w := &writer{queue: newQueue(), conn: conn, hub: hub, tails: tails, heads: heads, done: make(chan struct{})}
 	err := prepare(conn, map[string]**engine.Stmt{
 		`begin immediate`:     &w.begin,
 		`commit`:              &w.end,
@@ -78,27 +80,17 @@ func (w *writer) commit(group []*request) {
 	}
 	for _, r := range group {
 		if w.poison != nil {
-			r.done <- w.poison
-			continue
-		}
-		if r.err == nil {
-			w.notify(r.batch)
+			r.err = w.poison
 		}
 		r.done <- r.err
-	}
-}
-
-func (w *writer) notify(batch []journal.Append) {
-	for _, part := range batch {
-		if len(part.Events) > 0 {
-			w.hub.Notify(part.Stream)
-		}
 	}
 }
 
 // transact writes what passes its check. Its error is one of the database; a
 // conflict is left in the request.
 func (w *writer) transact(group []*request) error {
+	clear(w.written)
+	w.written = w.written[:0]
 	if err := run(w.begin); err != nil {
 		return err
 	}
@@ -117,21 +109,31 @@ func (w *writer) transact(group []*request) error {
 			return err
 		}
 	}
+	w.tails.unsettle(w.written)
 	if w.beforeCommit != nil {
 		if err := w.beforeCommit(); err != nil {
 			return err
 		}
 	}
-	return run(w.end)
+	if err := run(w.end); err != nil {
+		return err
+	}
+	w.tails.settle(w.written)
+	for _, part := range w.written {
+		w.hub.Notify(part.stream)
+	}
+	return nil
 }
 
-// refresh forgets the heads if another connection has written into the file.
+// refresh forgets what is in memory if another connection has written into the
+// file.
 func (w *writer) refresh() error {
 	if _, err := w.version.Step(); err != nil {
 		return err
 	}
 	if version := w.version.ColumnInt64(0); version != w.seen {
 		w.heads.clear()
+		w.tails.clear()
 		w.seen = version
 	}
 	return w.version.Reset()
@@ -191,6 +193,7 @@ func (w *writer) writeEvents(stream string, events []journal.Event) error {
 	if err != nil {
 		return err
 	}
+	w.written = append(w.written, written{stream, next, events})
 	for _, event := range events {
 		w.insert.BindText(1, stream)
 		w.insert.BindInt64(2, int64(next))

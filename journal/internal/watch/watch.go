@@ -75,17 +75,6 @@ func (h *Hub) Close() {
 	h.streams = nil
 }
 
-// Live returns the number of subscriptions that are not released.
-func (h *Hub) Live() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	live := 0
-	for _, set := range h.streams {
-		live += len(set)
-	}
-	return live
-}
-
 // release is called at most once for each subscription, by its context. Close
 // may have been faster.
 func (h *Hub) release(s *subscription) {
