@@ -42,13 +42,20 @@ type house struct {
 	client   *conversation.Client
 	calls    *tally
 	settings conversation.Settings
+	tolerant bool // the store may fail, and calls with it
 }
 
 // plan is one dialogue of the matrix.
 type plan struct {
 	script   string
 	settings conversation.Settings
-	say      func(h *house)
+	once     bool // it uses the tool that runs once
+
+	system string   // the system prompt, "You are a test." if empty
+	tools  []string // look and act if nil
+	keys   [][]byte // the first signs; token if nil
+
+	say func(h *house)
 }
 
 // tally counts the model's calls and the runs of each tool, over all processes
@@ -82,7 +89,10 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := conversation.NewKeys(token)
+	if p.keys == nil {
+		p.keys = [][]byte{token}
+	}
+	keys, err := conversation.NewKeys(p.keys[0], p.keys[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +111,26 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 			},
 		}
 	}
+	all := map[string]agent.Tool{
+		"look": tool("look", kernel.Repeatable, time.Second),
+		"act":  tool("act", kernel.Once, 2*time.Second),
+	}
+	if p.tools == nil {
+		p.tools = []string{"look", "act"}
+	}
+	if p.system == "" {
+		p.system = "You are a test."
+	}
+	var tools []agent.Tool
+	for _, name := range p.tools {
+		tools = append(tools, all[name])
+	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	flow, err := conversation.NewFlow(conversation.Config{
 		Keys: keys, Settings: p.settings, Log: quiet,
 		OnError: func(string, error, conversation.Where) { calls.add("onError") },
 		Agent: agent.Definition{
-			ID: "test", System: taint.Plain("You are a test."), Model: counted{played, calls}, Log: quiet,
-			Tools: []agent.Tool{tool("look", kernel.Repeatable, time.Second), tool("act", kernel.Once, 2*time.Second)},
+			ID: "test", System: taint.Plain(p.system), Model: counted{played, calls}, Log: quiet, Tools: tools,
 		},
 	})
 	if err != nil {
@@ -143,7 +166,7 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 func (h *house) send(id, text string) {
 	h.t.Helper()
 	_, err := h.client.SendTurn(h.t.Context(), zoe, "talk", text, id)
-	if err != nil && !errors.Is(err, conversation.ErrClosed) { // a prefix may hold the close already
+	if err != nil && !errors.Is(err, conversation.ErrClosed) && !(h.tolerant && gaveUp(err)) { // a prefix may hold the close already
 		h.t.Fatalf("SendTurn(%q): %v", text, err)
 	}
 }
@@ -157,7 +180,7 @@ func (h *house) ask(id, text string) {
 
 func (h *house) close() {
 	h.t.Helper()
-	if err := h.client.Close(h.t.Context(), zoe, "talk"); err != nil && !errors.Is(err, conversation.ErrClosed) {
+	if err := h.client.Close(h.t.Context(), zoe, "talk"); err != nil && !errors.Is(err, conversation.ErrClosed) && !(h.tolerant && gaveUp(err)) {
 		h.t.Fatalf("Close: %v", err)
 	}
 }
@@ -171,7 +194,7 @@ func (h *house) settle() {
 // run holds the whole dialogue.
 func (h *house) run(p plan) {
 	h.t.Helper()
-	if _, err := h.client.Start(h.t.Context(), zoe, "talk"); err != nil {
+	if _, err := h.client.Start(h.t.Context(), zoe, "talk"); err != nil && !(h.tolerant && gaveUp(err)) {
 		h.t.Fatalf("Start: %v", err)
 	}
 	p.say(h)
@@ -271,7 +294,8 @@ then
   results
 otherwise
   reply`,
-			say: func(h *house) { h.ask("1", "use your tools"); h.ask("2", "thanks") },
+			once: true,
+			say:  func(h *house) { h.ask("1", "use your tools"); h.ask("2", "thanks") },
 		},
 		"a failing model": {
 			script: `when has "early"
@@ -299,6 +323,7 @@ then
 otherwise
   reply`,
 			settings: conversation.Settings{RotateEveryTurns: 1},
+			once:     true,
 			say:      func(h *house) { h.ask("1", "one"); h.ask("2", "use tools"); h.ask("3", "three"); h.ask("4", "four") },
 		},
 		"a close with a message behind it": {
@@ -416,7 +441,7 @@ func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot 
 	got := h.transcript()
 	if requested["tool.act"] > settled["tool.act"] { // cut between request and result: that the outcome is unknown is the one trace allowed
 		for i := range min(len(got), len(want.transcript)) {
-			if got[i] != want.transcript[i] && strings.Contains(got[i], "unknown") {
+			if got[i] != want.transcript[i] && unknownOutcome(got[i]) {
 				got[i] = want.transcript[i]
 			}
 		}
@@ -442,6 +467,10 @@ func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot 
 		t.Errorf("hot %d: onError was called %d times for %d failures that were not on record", hot, calls.n["onError"], failures-onRecord)
 	}
 }
+
+// unknownOutcome reports whether a reply repeats what the model is told of a
+// tool call that was cut.
+func unknownOutcome(line string) bool { return strings.Contains(line, "unknown") }
 
 // recorded renders the data of every event of the batches.
 func recorded(batches [][]journal.Append) (data []string) {
