@@ -49,6 +49,10 @@ var sections = []struct {
 	run  func(ctx context.Context, b *bench) error
 }{
 	{"kernel", benchKernel},
+	{"turns", benchTurns},
+	{"wake", benchWake},
+	{"idle", benchIdle},
+	{"history", benchHistory},
 }
 
 func main() {
