@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,9 @@ type Definition struct {
 
 	ModelEffect     kernel.EffectID // "model" if empty
 	MaxOutputTokens int             // 0: the model's own limit
+	ModelLimits     model.Limits    // of the time of a model call
+	ToolTimeout     time.Duration   // of a tool call; 120 s if 0
 	Limits          Limits
-	Timeouts        Timeouts
 
 	// OnDelta is called with each piece of a reply as the model says it, never
 	// on a replay (C-9.4). The pieces of a turn are, one after another, the text
@@ -44,31 +46,9 @@ type Limits struct {
 	Calls  int `json:"calls"`  // tool calls; 32
 }
 
-// Timeouts bound the steps of the loop. Zero fields mean the defaults.
-type Timeouts struct {
-	Tool    time.Duration // of a tool call; 120 s
-	Silence time.Duration // of a model between two chunks; 60 s
-	Model   time.Duration // of a model call in all; 10 min
-}
-
 // WithDefaults returns the limits with the defaults in place of zeros.
 func (l Limits) WithDefaults() Limits {
-	return Limits{Rounds: orDefault(l.Rounds, 16), Calls: orDefault(l.Calls, 32)}
-}
-
-func (t Timeouts) withDefaults() Timeouts {
-	return Timeouts{
-		Tool:    orDefault(t.Tool, 120*time.Second),
-		Silence: orDefault(t.Silence, 60*time.Second),
-		Model:   orDefault(t.Model, 10*time.Minute),
-	}
-}
-
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value == 0 {
-		return fallback
-	}
-	return value
+	return Limits{Rounds: cmp.Or(l.Rounds, 16), Calls: cmp.Or(l.Calls, 32)}
 }
 
 // Message is an earlier message that a run is given. An assistant's text is
@@ -120,7 +100,7 @@ func (d Definition) Effects() ([]kernel.Effect, error) {
 	if d.Model == nil {
 		return nil, errors.New("an agent needs a model")
 	}
-	if d.Limits.Rounds < 0 || d.Limits.Calls < 0 || d.Timeouts.Tool < 0 || d.Timeouts.Silence < 0 || d.Timeouts.Model < 0 {
+	if d.Limits.Rounds < 0 || d.Limits.Calls < 0 || d.ToolTimeout < 0 {
 		return nil, errors.New("a limit of an agent is negative")
 	}
 	effects := []kernel.Effect{d.newModelEffect(prompt)}

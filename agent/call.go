@@ -102,7 +102,7 @@ func word(text string) string {
 // isObject reports whether data are one JSON object, no deeper than a call's
 // arguments may be: what stands inside an event adds to its depth.
 func isObject(data jsontext.Value) bool {
-	if data.Kind() != '{' {
+	if data.Kind() != '{' || !data.IsValid() {
 		return false
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(data))

@@ -12,8 +12,7 @@ import (
 
 // listener takes in one reply of a model as it comes.
 type listener struct {
-	touch func()       // called at each chunk
-	show  func(string) // given each delta, nil to drop them
+	show func(string) // given each delta, nil to drop them
 
 	mu    sync.Mutex // the model may be left behind while heard is called
 	lead  string     // shown before the first delta
@@ -32,7 +31,6 @@ func (l *listener) listen(ctx context.Context, chunks iter.Seq2[model.Chunk, err
 		if err != nil {
 			return err
 		}
-		l.touch()
 		finished, err := l.take(chunk)
 		if finished || err != nil {
 			return err

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
@@ -20,20 +21,15 @@ const (
 	maxRetryAfter = 30 * time.Second // a service that asks for more is not asked again
 )
 
-var (
-	errSilent = fmt.Errorf("%w: nothing came for too long", model.ErrTimeout)
-	errLong   = fmt.Errorf("%w: the whole reply took too long", model.ErrTimeout)
-)
-
 // newModelEffect makes the effect that the loop calls (C-9.3). A call that
 // failed is a value too, so that a re-run is served it.
 func (d Definition) newModelEffect(prompt *prompter) kernel.Effect {
-	id := d.modelEffect()
+	id, limited := d.modelEffect(), model.WithLimits(d.Model, d.ModelLimits)
 	return kernel.Effect{
 		ID: id, Mode: kernel.Repeatable,
 		Retry: kernel.Retry{Attempts: modelAttempts, Wait: retryWait},
 		Run: func(ctx context.Context, input jsontext.Value) (any, error) {
-			said, err := d.ask(ctx, prompt, input)
+			said, err := d.ask(ctx, limited, prompt, input)
 			step, _ := kernel.StepFrom(ctx)
 			switch {
 			case err == nil:
@@ -67,7 +63,7 @@ func retryWait(attempt int, err error) (time.Duration, bool) {
 }
 
 // ask makes one attempt. On an error Said holds the text that was shown.
-func (d Definition) ask(ctx context.Context, prompt *prompter, input jsontext.Value) (Said, error) {
+func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, input jsontext.Value) (Said, error) {
 	var t transcript
 	if err := json.Unmarshal(input, &t); err != nil {
 		return Said{}, fmt.Errorf("the input of a model call is no transcript: %w", err)
@@ -76,25 +72,22 @@ func (d Definition) ask(ctx context.Context, prompt *prompter, input jsontext.Va
 	if err != nil {
 		return Said{}, err
 	}
-	timeouts := d.Timeouts.withDefaults()
-	limited, cancelLimit := context.WithTimeoutCause(ctx, timeouts.Model, errLong)
-	defer cancelLimit()
-	call, cancel := context.WithCancelCause(limited)
-	defer cancel(nil)
-	quiet := time.AfterFunc(timeouts.Silence, func() { cancel(errSilent) })
-	defer quiet.Stop()
-
 	l := &listener{sheet: callSheet{prompt: prompt}, room: newRoom(replyCut)}
-	l.touch = func() { quiet.Reset(timeouts.Silence) }
 	if d.OnDelta != nil {
 		l.show = func(text string) { d.OnDelta(ctx, text) }
 	}
 	if t.said() != "" {
 		l.lead = roundBreak
 	}
-	err = guarded(call, func() error { return l.listen(call, d.Model.Stream(call, req)) })
-	if cause := context.Cause(call); err != nil && errors.Is(cause, model.ErrTimeout) {
-		err = cause // whatever the model made of it
+	call, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if total := cmp.Or(d.ModelLimits.Total, model.DefaultTotal); total > 0 { // for a model that overlooks its limits
+		call, cancel = context.WithTimeout(call, total+grace)
+		defer cancel()
+	}
+	err = guarded(call, func() error { return l.listen(call, m.Stream(call, req)) })
+	if errors.Is(err, errDeaf) {
+		err = fmt.Errorf("%w: %w", model.ErrTimeout, err)
 	}
 	return l.heard(), err
 }

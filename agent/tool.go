@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json/jsontext"
 	"errors"
@@ -39,6 +40,9 @@ type Result struct {
 	Failed bool
 }
 
+// DefaultToolTimeout is how long a tool call may take.
+const DefaultToolTimeout = 120 * time.Second
+
 // toolEffect names the effect of a tool.
 func toolEffect(name string) kernel.EffectID { return kernel.EffectID("tool." + name) }
 
@@ -67,7 +71,7 @@ func (t Tool) offer() (model.Tool, error) {
 // newToolEffect makes the effect of a tool. Whatever becomes of a call is a
 // value, so that a re-run is served it and takes the same way.
 func (d Definition) newToolEffect(tool Tool) kernel.Effect {
-	id, timeout := toolEffect(tool.Name), d.Timeouts.withDefaults().Tool
+	id, timeout := toolEffect(tool.Name), cmp.Or(d.ToolTimeout, DefaultToolTimeout)
 	return kernel.Effect{
 		ID: id, Mode: tool.Mode,
 		Run: func(ctx context.Context, args jsontext.Value) (any, error) {
