@@ -96,25 +96,18 @@ func (c *Client) Tail(ctx context.Context, caller *identity.Principal, id string
 // lives until it is done.
 func (t *Tail) Read(ctx context.Context) (News, error) {
 	t.dropClosed()
-	for {
-		t.scan.budget, t.scan.done = DefaultMaxScan, false
-		page, err := t.scan.page(ctx, DefaultPage)
-		if err != nil {
-			return News{}, err
-		}
-		t.over = t.over || t.scan.ended
-		news := News{Entries: page.Entries, More: !page.Done, Over: page.Done && t.over}
-		// The end was reached without being subscribed there: subscribe, and
-		// look again for what came in between (C-18.5).
-		subscribe := page.Done && !t.over && t.hinted != t.scan.place.Generation
-		if subscribe {
-			t.subscribe(ctx)
-		}
-		if !subscribe || len(page.Entries) > 0 {
-			news.More = news.More || subscribe
-			return news, nil
-		}
+	t.scan.budget, t.scan.done = DefaultMaxScan, false
+	page, err := t.scan.page(ctx, DefaultPage)
+	if err != nil {
+		return News{}, err
 	}
+	t.over = t.over || t.scan.ended
+	news := News{Entries: page.Entries, More: !page.Done, Over: page.Done && t.over}
+	if page.Done && !t.over && t.hinted != t.scan.place.Generation {
+		t.subscribe(ctx)
+		news.More = true // for what was written before the subscription began
+	}
+	return news, nil
 }
 
 // Hint receives when there may be more to read. It may change with each Read,
