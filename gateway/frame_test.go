@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-run/parley/conversation"
+)
+
+// C-30.6, SSE-37, SSE-39, SSE-40, SSE-42: no text ends a line, forges a field
+// or loses a character.
+func TestFrameIsOneEvent(t *testing.T) {
+	for _, text := range []string{
+		"", " two spaces", "a\nevent: error\ndata: {}\n\n", "a\r\rb", "a\r\nid: 9.9\r\n", "\u2028id: 1.1\u2029", "a\u0085b", "\x00\x1b[2J", "\ufeff", "🙂 ü 世",
+		`"}` + "\n\nevent: closed\ndata: {}", "</script>", strings.Repeat("\n", 1000),
+	} {
+		checkFrame(t, text)
+	}
+}
+
+func FuzzFrame(f *testing.F) {
+	f.Add("a\r\nevent: error\n\n\u2028\u0085")
+	f.Fuzz(func(t *testing.T, text string) {
+		if utf8.ValidString(text) {
+			checkFrame(t, text)
+		}
+	})
+}
+
+func checkFrame(t *testing.T, text string) {
+	t.Helper()
+	sent := frame{event: eventMessage, id: "1.2", retry: 1500 * time.Millisecond, data: conversation.Record{Turn: 1, Text: text}}.append(nil)
+	if bytes.ContainsAny(sent, "\r\u2028\u2029\u0085\x00") || bytes.Count(sent, []byte("\n")) != 5 {
+		t.Fatalf("frame of %q: %q", text, sent)
+	}
+	got, err := newReader(bytes.NewReader(sent)).next()
+	if err != nil || got.name != "message" || got.id != "1.2" || got.retry != "1500" {
+		t.Fatalf("frame of %q reads as %+v, %v", text, got, err)
+	}
+	var r conversation.Record
+	if err := json.Unmarshal([]byte(got.data), &r); err != nil || r.Text != text {
+		t.Fatalf("text %q comes back as %q, %v", text, r.Text, err)
+	}
+}

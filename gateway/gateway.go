@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/identity"
+)
+
+// Config is what a gateway is made of. Client is required, and so is one of
+// Authenticate and Insecure.
+type Config struct {
+	Client *conversation.Client
+
+	// Authenticate says who sends a request, from facts of the connection and its
+	// headers alone: the request that it is given has no body and no query
+	// (C-31.1). An error, or an identity that could own nothing, is a 401.
+	Authenticate func(*http.Request) (identity.Principal, error)
+
+	// Insecure lets a gateway work without Authenticate, every caller being
+	// nobody. It logs a warning, and is refused under Strict (C-31.2).
+	Insecure bool
+
+	// Strict refuses what is for trials only. Nil means: as the runtime requires
+	// principals (C-31.3).
+	Strict *bool
+
+	// AllowNoRuntimeAuthz lets a gateway stand before a runtime whose policy does
+	// not fail closed (C-31.4).
+	AllowNoRuntimeAuthz bool
+
+	// OnError is told what an answer hides behind its errorId (C-29.10). If it is
+	// nil the error is logged.
+	OnError func(errorID string, err error)
+
+	Log *slog.Logger // slog.Default if nil
+}
+
+// Gateway is the handler of the HTTP API.
+type Gateway struct {
+	config  Config
+	client  *conversation.Client
+	streams streams
+}
+
+var _ http.Handler = (*Gateway)(nil)
+
+// New makes a gateway, and refuses a configuration that would leave a door
+// open (C-31.2, C-31.4).
+func New(config Config) (*Gateway, error) {
+	if config.Client == nil {
+		return nil, errors.New("a gateway needs a conversation client")
+	}
+	runtime := config.Client.Runtime()
+	strict := runtime.RequiresPrincipal()
+	if config.Strict != nil {
+		strict = *config.Strict
+	}
+	switch {
+	case config.Authenticate == nil && !config.Insecure:
+		return nil, errors.New("a gateway needs Authenticate, or the word that it is insecure")
+	case config.Insecure && strict:
+		return nil, errors.New("a strict gateway cannot be insecure")
+	case !runtime.Policy().FailClosed() && !config.AllowNoRuntimeAuthz:
+		return nil, errors.New("the runtime behind this gateway has no policy that fails closed; AllowNoRuntimeAuthz accepts that")
+	}
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	if config.Insecure {
+		config.Log.Warn("the gateway is insecure: anybody who can reach it is served")
+	}
+	return &Gateway{config: config, client: config.Client, streams: newStreams()}, nil
+}
+
+// exchange is one request with what is known of it, and its answer.
+type exchange struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	caller  *identity.Principal // nil: nobody
+	id      string              // of the conversation, as the path names it
+	body    []byte              // of a POST
+	started bool                // the answer's head is written
+}
+
+// ServeHTTP answers a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{w: w, r: r}
+	header := w.Header()
+	header.Set("X-Content-Type-Options", "nosniff") // C-32.4
+	header.Set("Cache-Control", "no-store")
+	defer g.recovered(x)
+	if err := g.serve(x); err != nil {
+		g.fail(x, err)
+	}
+}
+
+// serve takes a request through the door, in the order that tells a stranger
+// the least, and on to its route.
+func (g *Gateway) serve(x *exchange) error {
+	methods, id, ok := match(x.r.URL.Path)
+	if !ok {
+		return conversation.ErrNotFound // C-29.11
+	}
+	route, ok := methods.of(x.r.Method)
+	if !ok {
+		x.w.Header().Set("Allow", methods.allow())
+		return errMethod
+	}
+	x.id = id
+	if err := g.authenticate(x); err != nil {
+		return err
+	}
+	if x.r.Method == http.MethodPost {
+		if err := x.readBody(); err != nil {
+			return err
+		}
+	}
+	if err := g.admit(x); err != nil {
+		return err
+	}
+	return route(g, x)
+}
+
+// authenticate finds out who is calling. What it hands out has neither body nor
+// query, so that no principal can come from there (C-31.1).
+func (g *Gateway) authenticate(x *exchange) error {
+	if g.config.Authenticate == nil {
+		return nil
+	}
+	r := *x.r
+	r.Body, r.GetBody, r.ContentLength = http.NoBody, nil, 0
+	r.URL = &url.URL{Path: x.r.URL.Path, RawPath: x.r.URL.RawPath}
+	r.RequestURI = r.URL.EscapedPath()
+	r.Form, r.PostForm, r.MultipartForm = nil, nil, nil
+	principal, err := g.config.Authenticate(&r)
+	if err != nil || principal.Validate() != nil {
+		return errUnauthorized // C-31.9: an error is a refusal
+	}
+	x.caller = &principal
+	return nil
+}
+
+// admit authorizes the caller. Whatever limit can answer 429 belongs behind it:
+// a stranger who probes a busy conversation gets the 404 (C-31.7).
+func (g *Gateway) admit(x *exchange) error {
+	if x.id == "" {
+		return nil
+	}
+	return g.client.AuthorizeRead(x.r.Context(), x.caller, x.id)
+}

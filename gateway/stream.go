@@ -1,0 +1,206 @@
+package gateway
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/parley-run/parley/conversation"
+)
+
+const (
+	// lifetime is how long a stream lasts at most; each draws from 80 to 100 % of
+	// it, so that they do not end together (C-30.7).
+	lifetime = 15 * time.Minute
+	// keepAlive is how long a stream may be silent (C-30.12).
+	keepAlive = 15 * time.Second
+	// frameBytes is how many bytes of frames are gathered before they are
+	// written.
+	frameBytes = 32 << 10
+)
+
+// events is GET /v1/conversations/{id}/events (C-29.6, C-30): the entries of
+// the transcript from a cursor on, and those to come.
+func (g *Gateway) events(x *exchange) error {
+	from, err := x.streamCursor()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel() // releases the subscription
+	tail, err := g.client.Tail(ctx, x.caller, x.id, from)
+	if err != nil {
+		return err
+	}
+	news, err := tail.Read(ctx)
+	for err == nil && from != nil && news.More && len(news.Entries) == 0 {
+		news, err = tail.Read(ctx) // is there anything behind the cursor?
+	}
+	if err != nil {
+		return err
+	}
+	if from != nil && news.Over && len(news.Entries) == 0 {
+		x.started = true
+		x.w.WriteHeader(http.StatusNoContent) // C-30.16: a browser stops asking
+		return nil
+	}
+	info, err := g.client.Status(ctx, x.caller, x.id)
+	if err != nil {
+		return err
+	}
+	leave, ok := g.streams.enter()
+	if ok {
+		defer leave()
+	}
+	p, err := x.open(&g.streams)
+	if err != nil || x.r.Method == http.MethodHead {
+		return err
+	}
+	if !ok {
+		p.send(comeBack().append(nil))
+		return nil
+	}
+	s := &stream{gateway: g, x: x, pipe: p, tail: tail}
+	s.run(ctx, info, news) // what ended it was told to the client, or the client is gone
+	return nil
+}
+
+// streamCursor is where a stream goes on: the header that a browser sends when
+// it comes back, which is newer than the address that it repeats, else the
+// query (C-30.4).
+func (x *exchange) streamCursor() (*conversation.Cursor, error) {
+	switch last := x.r.Header.Values("Last-Event-ID"); {
+	case len(last) > 1:
+		return nil, conversation.ErrInvalidCursor
+	case len(last) == 1 && last[0] != "":
+		return parseCursor(last[0])
+	}
+	q, err := x.query()
+	if err != nil {
+		return nil, err
+	}
+	return q.cursor()
+}
+
+// stream is one open stream. All of it happens on the goroutine of its request.
+type stream struct {
+	gateway *Gateway
+	x       *exchange
+	pipe    *pipe
+	tail    *conversation.Tail
+	frames  []byte      // that are not written yet
+	silence *time.Timer // fires when nothing was written for a while
+}
+
+// always can be received from at any time.
+var always = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// run writes what there is and what comes, until something ends the stream.
+func (s *stream) run(ctx context.Context, info conversation.Info, news conversation.News) error {
+	ending := time.NewTimer(lifetime - rand.N(lifetime/5))
+	defer ending.Stop()
+	poll := time.NewTicker(conversation.PollInterval)
+	defer poll.Stop()
+	s.silence = time.NewTimer(keepAlive)
+	defer s.silence.Stop()
+
+	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: info}) // C-30.1
+	for {
+		if err := s.deliver(news); err != nil {
+			return err
+		}
+		if news.Over {
+			return s.close(ctx)
+		}
+		again := s.tail.Hint()
+		if news.More {
+			again = always
+		}
+		read := true
+		select {
+		case <-again:
+		case <-poll.C:
+		case <-s.silence.C:
+			s.frames = append(s.frames, comment...)
+			news.Entries, read = nil, false
+		case <-ending.C:
+			return s.end(frame{event: eventReconnect, data: struct{}{}})
+		case <-s.gateway.streams.draining:
+			return s.end(comeBack())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !read {
+			continue
+		}
+		var err error
+		if news, err = s.tail.Read(ctx); err != nil {
+			return s.fail(ctx, err)
+		}
+	}
+}
+
+// deliver writes entries, and whatever frames stood before them.
+func (s *stream) deliver(news conversation.News) error {
+	for _, entry := range news.Entries {
+		s.add(frame{event: eventMessage, id: entry.Cursor.String(), data: entry})
+		if len(s.frames) >= frameBytes {
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return s.flush()
+}
+
+func (s *stream) add(f frame) { s.frames = f.append(s.frames) }
+
+// flush writes the frames. An idle stream keeps no buffer.
+func (s *stream) flush() error {
+	if len(s.frames) == 0 {
+		return nil
+	}
+	err := s.pipe.send(s.frames)
+	s.frames = nil
+	s.silence.Reset(keepAlive)
+	return err
+}
+
+// end writes the last frame.
+func (s *stream) end(f frame) error {
+	s.add(f)
+	return s.flush()
+}
+
+// close tells that the conversation is over, and how (C-30.8).
+func (s *stream) close(ctx context.Context) error {
+	info, err := s.gateway.client.Status(ctx, s.x.caller, s.x.id)
+	if err != nil {
+		return s.fail(ctx, err)
+	}
+	return s.end(frame{event: eventClosed, data: info})
+}
+
+// fail ends the stream with what a route would have answered (C-30.14).
+func (s *stream) fail(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // the client is gone
+	}
+	return s.end(frame{event: eventError, data: s.gateway.explain(err).problem})
+}
+
+// comeBack is the one frame of a stream that there is no room for, and the last
+// of one that ends with its server.
+func comeBack() frame {
+	return frame{event: eventReconnect, retry: between(2*time.Second, 10*time.Second), data: struct{}{}}
+}
+
+// between draws a time, so that clients do not come back all at once.
+func between(least, most time.Duration) time.Duration {
+	return least + rand.N(most-least)
+}

@@ -1,0 +1,239 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-run/parley/conversation"
+)
+
+// stream opens a stream on a tape, in a bubble.
+func (w *world) stream(ctx context.Context, id string) (*tape, <-chan time.Time) {
+	tape, done := &tape{}, make(chan time.Time, 1)
+	r := request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx)
+	go func() {
+		w.gateway.ServeHTTP(tape, r)
+		done <- time.Now()
+	}()
+	return tape, done
+}
+
+// C-30.12: a comment every 15 s of silence, with no deadline left armed
+// (SSE-5), and each write is flushed.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.start()
+		ctx, cancel := context.WithCancel(t.Context())
+		tape, done := w.stream(ctx, id)
+		synctest.Wait()
+		time.Sleep(14 * time.Second)
+		w.say(id, "one")
+		synctest.Wait()
+		want := []string{"status", "message", "message"}
+		if got := tape.events(); !slices.Equal(got, want) {
+			t.Errorf("after 14 s: %v; want %v", got, want)
+		}
+		time.Sleep(keepAlive - time.Millisecond)
+		synctest.Wait()
+		if got := tape.events(); !slices.Equal(got, want) {
+			t.Errorf("before the silence is 15 s long: %v; want %v", got, want)
+		}
+		time.Sleep(10*keepAlive + time.Millisecond)
+		synctest.Wait()
+		want = append(want, slices.Repeat([]string{":"}, 11)...)
+		if got := tape.events(); !slices.Equal(got, want) || tape.armed() {
+			t.Errorf("after 11 silences: %v, deadline armed %v; want %v", got, tape.armed(), want)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// C-30.7: a stream lives between 80 and 100 % of 15 min and says goodbye.
+func TestLifetime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.start()
+		begun := time.Now()
+		ends := map[time.Duration]bool{}
+		for range 10 {
+			tape, done := w.stream(t.Context(), id)
+			defer func() {
+				if got := tape.events(); got[len(got)-1] != "reconnect" {
+					t.Errorf("the last event is %s; want reconnect", got[len(got)-1])
+				}
+			}()
+			defer func() {
+				lived := (<-done).Sub(begun)
+				if ends[lived] = true; lived < lifetime*8/10 || lived > lifetime {
+					t.Errorf("a stream lived %v", lived)
+				}
+			}()
+		}
+		time.Sleep(lifetime)
+		synctest.Wait()
+		if w.gateway.streams.open != 0 {
+			t.Errorf("%d streams are open after 15 min", w.gateway.streams.open)
+		}
+	})
+}
+
+// C-18.3: with every notification lost, a stream is a poll interval late.
+func TestStreamWithoutNotifications(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.start()
+		w.store.Mute()
+		ctx, cancel := context.WithCancel(t.Context())
+		tape, done := w.stream(ctx, id)
+		synctest.Wait()
+		if _, err := w.client.SendTurn(t.Context(), ann, id, "one", ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(conversation.PollInterval)
+		synctest.Wait()
+		if got := tape.events(); len(got) != 3 {
+			t.Errorf("a poll interval later: %v; want both entries", got)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// piped is a server in a bubble.
+func (w *world) piped(t *testing.T) (*http.Server, *pipeListener) {
+	listener := newPipeListener()
+	server := &http.Server{Handler: w.gateway}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	return server, listener
+}
+
+func openStream(conn net.Conn, id string) {
+	fmt.Fprintf(conn, "GET /v1/conversations/%s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ann@acme\r\n\r\n", id)
+}
+
+// SSE-53, checklist 46: at shutdown streams are told to come back and end, at
+// once where clients read and within 10 s where one does not; new ones are told
+// the same.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		server, listener := w.piped(t)
+		id := w.start()
+		var bodies []*reader
+		for range 20 {
+			conn := listener.dial()
+			defer conn.Close()
+			openStream(conn, id)
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newReader(response.Body)
+			r.expect(t, eventStatus)
+			bodies = append(bodies, r)
+		}
+		begun := time.Now()
+		drained := make(chan error, 1)
+		go func() { drained <- w.gateway.Drain(t.Context()) }()
+		for _, r := range bodies {
+			if e := r.expect(t, eventReconnect); e.retry == "" || e.data != "{}" {
+				t.Errorf("the last event is %+v", e)
+			}
+			r.ended(t)
+		}
+		if err := <-drained; err != nil || time.Since(begun) > time.Second {
+			t.Errorf("Drain: %v after %v", err, time.Since(begun))
+		}
+		tape, done := w.stream(t.Context(), id)
+		<-done
+		if got := tape.events(); !slices.Equal(got, []string{"reconnect"}) || tape.code != 200 {
+			t.Errorf("a stream of a draining gateway: %d %v", tape.code, got)
+		}
+		if err := w.gateway.Drain(t.Context()); err != nil {
+			t.Errorf("a second Drain: %v", err)
+		}
+		if err := server.Shutdown(t.Context()); err != nil || time.Since(begun) > 10*time.Second {
+			t.Errorf("Shutdown: %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// SSE-10: a client that does not read is cut when its write deadline passes;
+// while draining not later than 8 s after its beginning. Its place is freed.
+func TestStalledClient(t *testing.T) {
+	for _, draining := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			_, listener := w.piped(t)
+			id := w.start()
+			conn := listener.dial()
+			defer conn.Close()
+			openStream(conn, id) // and nothing is read
+			synctest.Wait()
+			if w.gateway.streams.open != 1 {
+				t.Fatalf("%d streams are open", w.gateway.streams.open)
+			}
+			begun := time.Now()
+			if draining {
+				if err := w.gateway.Drain(t.Context()); err != nil || time.Since(begun) > drainWithin {
+					t.Errorf("Drain: %v after %v", err, time.Since(begun))
+				}
+				return
+			}
+			time.Sleep(writeWithin + time.Second)
+			synctest.Wait()
+			if w.gateway.streams.open != 0 || w.store.Counts().Subscriptions != 0 {
+				t.Errorf("%d streams are open, %d subscriptions live", w.gateway.streams.open, w.store.Counts().Subscriptions)
+			}
+		})
+	}
+}
+
+// A slow client that does read gets long texts whole: the deadline is for a
+// chunk, not for a frame.
+func TestSlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, listener := w.piped(t)
+		id := w.start()
+		w.say(id, strings.Repeat("x", 32000))
+		conn := listener.dial()
+		defer conn.Close()
+		openStream(conn, id)
+		response, err := http.ReadResponse(bufio.NewReader(slow{conn}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		r := newReader(response.Body)
+		r.expect(t, eventStatus)
+		for range 2 {
+			if _, record := r.message(t); len(record.Text) != 32000 {
+				t.Errorf("a text of %d bytes", len(record.Text))
+			}
+		}
+		if took := time.Since(begun); took < 2*writeWithin {
+			t.Errorf("the client was not slow: %v", took)
+		}
+	})
+}
+
+// slow reads 5 KiB a second.
+type slow struct{ io.Reader }
+
+func (s slow) Read(p []byte) (int, error) {
+	time.Sleep(200 * time.Millisecond)
+	return s.Reader.Read(p[:min(len(p), 1024)])
+}
