@@ -47,47 +47,43 @@ var layers = [][]string{
 // libraries says which packages may import which library outside their tests.
 // Core packages stay free of what a library user may not want to link.
 var libraries = map[string][]string{
-	"charm.land/bubbles":                    {"cmd/..."},
-	"charm.land/bubbletea":                  {"cmd/..."},
-	"charm.land/catwalk":                    {"server/..."},
-	"charm.land/fantasy":                    {"model/openai/...", "model/anthropic/...", "model/google/...", "model/internal/..."},
-	"charm.land/glamour":                    {"cmd/..."},
-	"charm.land/lipgloss":                   {"cmd/..."},
-	"github.com/alecthomas/kong":            {"cmd/..."},
-	"github.com/anishathalye/porcupine":     {"lease/leasetest"},
-	"github.com/charmbracelet/x":            {"body/play/...", "cmd/..."},
-	"github.com/chromedp/chromedp":          {"body/browser/..."},
-	"github.com/chromedp/cdproto":           {"body/browser/..."},
-	"github.com/coreos/go-oidc":             {"server/...", "gateway/..."},
-	"github.com/creack/pty":                 {"body/play/..."},
-	"github.com/disgoorg":                   {"body/discord/...", "body/voice/..."},
-	"github.com/gofrs/flock":                {"server/...", "cmd/...", "journal/sqlite/..."},
-	"github.com/google/go-cmp":              {"journal/journaltest/...", "model/modeltest/...", "body/bodytest", "lease/leasetest"},
-	"github.com/google/renameio":            {"server/...", "cmd/..."},
-	"github.com/jackc/pgx":                  {"journal/postgres/..."},
-	"github.com/jackc/pgxlisten":            {"journal/postgres/..."},
-	"github.com/mattn/go-isatty":            {"cmd/..."},
-	"github.com/microcosm-cc/bluemonday":    {"web/...", "gateway/..."},
-	"github.com/modelcontextprotocol":       {"tool/mcp/..."},
-	"github.com/nats-io":                    {"server/..."},
-	"github.com/pelletier/go-toml":          {"server/..."},
-	"github.com/pressly/goose":              {"journal/sqlite/...", "journal/postgres/..."},
-	"github.com/prometheus/client_golang":   {"server/...", "gateway/..."},
-	"github.com/yuin/goldmark":              {"web/...", "gateway/..."},
-	"go.opentelemetry.io/otel":              {"server/..."},
-	"golang.org/x/sys":                      {"server/...", "cmd/...", "body/play/..."},
-	"golang.org/x/term":                     {"cmd/..."},
-	"golang.org/x/text/unicode/norm":        {"taint"},
-	"golang.org/x/time/rate":                {"gateway/...", "server/..."},
-	"modernc.org/sqlite":                    {"journal/sqlite/...", "internal/bench/..."},
-	"pgregory.net/rapid":                    {"journal/journaltest/...", "lease/leasetest"},
-	"zombiezen.com/go/sqlite":               {"journal/sqlite/...", "internal/bench/..."},
-	"github.com/cenkalti/backoff":           {"server/...", "delivery/...", "client/..."},
-	"github.com/rogpeppe/go-internal":       {},
-	"github.com/nats-io/nats-server":        {},
-	"github.com/getkin/kin-openapi":         {},
-	"github.com/pb33f/libopenapi":           {},
-	"github.com/pb33f/libopenapi-validator": {},
+	"charm.land/bubbles":                  {"cmd/..."},
+	"charm.land/bubbletea":                {"cmd/..."},
+	"charm.land/catwalk":                  {"server/..."},
+	"charm.land/fantasy":                  {"model/openai/...", "model/anthropic/...", "model/google/...", "model/internal/..."},
+	"charm.land/glamour":                  {"cmd/..."},
+	"charm.land/lipgloss":                 {"cmd/..."},
+	"github.com/alecthomas/kong":          {"cmd/..."},
+	"github.com/anishathalye/porcupine":   {"*test"},
+	"github.com/cenkalti/backoff":         {"server/...", "delivery/...", "client/..."},
+	"github.com/charmbracelet/x":          {"body/play/...", "cmd/..."},
+	"github.com/chromedp/cdproto":         {"body/browser/..."},
+	"github.com/chromedp/chromedp":        {"body/browser/..."},
+	"github.com/coreos/go-oidc":           {"server/...", "gateway/..."},
+	"github.com/creack/pty":               {"body/play/..."},
+	"github.com/disgoorg":                 {"body/discord/...", "body/voice/..."},
+	"github.com/gofrs/flock":              {"server/...", "cmd/...", "journal/sqlite/..."},
+	"github.com/google/go-cmp":            {"*test"},
+	"github.com/google/renameio":          {"server/...", "cmd/..."},
+	"github.com/jackc/pgx":                {"journal/postgres/..."},
+	"github.com/jackc/pgxlisten":          {"journal/postgres/..."},
+	"github.com/mattn/go-isatty":          {"cmd/..."},
+	"github.com/microcosm-cc/bluemonday":  {"web/...", "gateway/..."},
+	"github.com/modelcontextprotocol":     {"tool/mcp/..."},
+	"github.com/nats-io":                  {"server/..."},
+	"github.com/nats-io/nats-server":      {}, // tests embed it, nothing else
+	"github.com/pelletier/go-toml":        {"server/..."},
+	"github.com/pressly/goose":            {"journal/sqlite/...", "journal/postgres/..."},
+	"github.com/prometheus/client_golang": {"server/...", "gateway/..."},
+	"github.com/yuin/goldmark":            {"web/...", "gateway/..."},
+	"go.opentelemetry.io/otel":            {"server/..."},
+	"golang.org/x/sys":                    {"server/...", "cmd/...", "body/play/..."},
+	"golang.org/x/term":                   {"cmd/..."},
+	"golang.org/x/text/unicode/norm":      {"taint"},
+	"golang.org/x/time/rate":              {"gateway/...", "server/..."},
+	"modernc.org/sqlite":                  {"journal/sqlite/...", "internal/bench/..."},
+	"pgregory.net/rapid":                  {"*test"},
+	"zombiezen.com/go/sqlite":             {"journal/sqlite/...", "internal/bench/..."},
 }
 
 // pkg is what go list says of a package.
@@ -120,8 +116,11 @@ func standard(importPath string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// fits reports whether the pattern covers the folder.
+// fits reports whether the pattern covers the folder; "*test" covers the suites.
 func fits(pattern, folder string) bool {
+	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(folder, suffix)
+	}
 	tree, ok := strings.CutSuffix(pattern, "/...")
 	return folder == tree || ok && strings.HasPrefix(folder, tree+"/")
 }
@@ -244,6 +243,9 @@ func TestHelpers(t *testing.T) {
 		if _, got, _ := place(folder); got != want {
 			t.Errorf("place(%q) is by %q, want %q", folder, got, want)
 		}
+	}
+	if !fits("*test", "model/modeltest") || fits("*test", "internal/testrun") {
+		t.Error("*test does not tell suites from others")
 	}
 	if _, ok := allowed("golang.org/x/text/unicode/bidi"); ok {
 		t.Error("a neighbour of an allowed package is allowed")
