@@ -91,13 +91,13 @@ func appendOne(tb testing.TB, store journal.Store, stream string) {
 // A new conversation that has not been spoken in takes at most 2.5 KiB of the
 // file (design §8): a stream of two events, and two rows.
 func TestDiskSize(t *testing.T) {
-	const conversations, most = 2000, 2560
+	const conversations, most = 500, 2560
 	path := filepath.Join(t.TempDir(), "journal.db")
 	store := open(t, path, sqlite.Config{})
 	var wg sync.WaitGroup
-	for producer := range 50 {
+	for producer := range 25 {
 		wg.Go(func() {
-			for i := producer; i < conversations; i += 50 {
+			for i := producer; i < conversations; i += 25 {
 				newConversation(t, store, i)
 			}
 		})

@@ -62,6 +62,12 @@ func TestPoison(t *testing.T) {
 			t.Error("a subscription was notified of what was not committed")
 		default:
 		}
+		// It does not sit on the file either.
+		other := openAt(t, path, Config{})
+		defer other.Close()
+		if err := other.Append(t.Context(), fact("other", 0)); err != nil {
+			t.Errorf("Append of another store beside the poisoned one: %v", err)
+		}
 	})
 	store := openAt(t, path, Config{})
 	wantHead(t, store, "first", 1)

@@ -11,7 +11,7 @@ import (
 // append makes a group of its own.
 const (
 	maxGroup      = 512
-	maxGroupBytes = 4 << 20
+	maxGroupBytes = 1 << 20
 )
 
 // request is one append on its way through the writer.

@@ -74,24 +74,18 @@ func (t *tails) settle(group []written) {
 	}
 }
 
-// own returns the tail of a stream in the young generation.
+// own returns the tail of a stream in the young generation; one of the old is
+// hidden by it from then on.
 func (t *tails) own(stream string) *tail {
 	if t.size > t.most/2 {
 		t.young, t.old, t.size = make(map[string]*tail), t.young, 0
 	}
-	if own := t.young[stream]; own != nil {
-		return own
-	}
-	own := t.old[stream]
+	own := t.young[stream]
 	if own == nil {
 		own = &tail{}
+		t.young[stream] = own
+		t.size += eventOverhead + len(stream)
 	}
-	delete(t.old, stream)
-	for _, event := range own.events {
-		t.size += size(event)
-	}
-	t.size += eventOverhead + len(stream)
-	t.young[stream] = own
 	return own
 }
 
