@@ -263,3 +263,16 @@ func (r *requests) all() []model.Request {
 	defer r.mu.Unlock()
 	return r.sent
 }
+
+// panicking is a model that calls before for each request first.
+type panicking struct {
+	inner  model.Model
+	before func()
+}
+
+func (p panicking) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		p.before()
+		p.inner.Stream(ctx, req)(yield)
+	}
+}
