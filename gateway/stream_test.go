@@ -364,7 +364,7 @@ func TestStreamsLeaveNothing(t *testing.T) {
 		}
 		all.Wait()
 		synctest.Wait()
-		if open, subscribed := w.gateway.streams.open, w.store.Counts().Subscriptions; open != 0 || subscribed != 0 {
+		if open, subscribed := w.open(), w.store.Counts().Subscriptions; open != 0 || subscribed != 0 {
 			t.Errorf("%d streams and %d subscriptions are left", open, subscribed)
 		}
 	})
@@ -439,8 +439,8 @@ func TestPanics(t *testing.T) {
 		}()
 		w.gateway.ServeHTTP(got, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", ""))
 	}()
-	if w.gateway.streams.open != 0 || strings.Contains(got.text(), "QWERTZ") {
-		t.Errorf("after the panic %d streams are open; the tape says %q", w.gateway.streams.open, got.text())
+	if w.open() != 0 || strings.Contains(got.text(), "QWERTZ") {
+		t.Errorf("after the panic %d streams are open; the tape says %q", w.open(), got.text())
 	}
 	w.store.OnRead(func(string) error { panic("QWERTZ") })
 	if got := w.ask(request("GET", "/v1/conversations/"+kernel.NewID(), "ann@acme", "")); got.Code != 500 {

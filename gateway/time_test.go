@@ -82,8 +82,8 @@ func TestLifetime(t *testing.T) {
 		}
 		time.Sleep(lifetime)
 		synctest.Wait()
-		if w.gateway.streams.open != 0 {
-			t.Errorf("%d streams are open after 15 min", w.gateway.streams.open)
+		if w.open() != 0 {
+			t.Errorf("%d streams are open after 15 min", w.open())
 		}
 	})
 }
@@ -111,9 +111,12 @@ func TestStreamWithoutNotifications(t *testing.T) {
 }
 
 // piped is a server in a bubble.
-func (w *world) piped(t *testing.T) (*http.Server, *pipeListener) {
+func (w *world) piped(t *testing.T, change ...func(*http.Server)) (*http.Server, *pipeListener) {
 	listener := newPipeListener()
 	server := &http.Server{Handler: w.gateway}
+	for _, change := range change {
+		change(server)
+	}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 	return server, listener
@@ -182,8 +185,8 @@ func TestStalledClient(t *testing.T) {
 			defer conn.Close()
 			openStream(conn, id) // and nothing is read
 			synctest.Wait()
-			if w.gateway.streams.open != 1 {
-				t.Fatalf("%d streams are open", w.gateway.streams.open)
+			if w.open() != 1 {
+				t.Fatalf("%d streams are open", w.open())
 			}
 			begun := time.Now()
 			if draining {
@@ -194,8 +197,8 @@ func TestStalledClient(t *testing.T) {
 			}
 			time.Sleep(writeWithin + time.Second)
 			synctest.Wait()
-			if w.gateway.streams.open != 0 || w.store.Counts().Subscriptions != 0 {
-				t.Errorf("%d streams are open, %d subscriptions live", w.gateway.streams.open, w.store.Counts().Subscriptions)
+			if w.open() != 0 || w.store.Counts().Subscriptions != 0 {
+				t.Errorf("%d streams are open, %d subscriptions live", w.open(), w.store.Counts().Subscriptions)
 			}
 		})
 	}

@@ -144,6 +144,14 @@ func (w *world) serve(change ...func(*http.Server)) *httptest.Server {
 	return server
 }
 
+// open is how many streams are open.
+func (w *world) open() int {
+	s := &w.gateway.streams
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
 // start begins a conversation of ann's, past the gateway.
 func (w *world) start() string {
 	w.t.Helper()
@@ -158,18 +166,21 @@ func (w *world) start() string {
 func (w *world) say(id string, texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
-		info, err := w.client.Status(context.Background(), ann, id)
+		end := conversation.Cursor{Generation: 1 << 30}
+		page, err := w.client.History(context.Background(), ann, id, conversation.HistoryOptions{Cursor: &end})
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		if _, err := w.client.SendTurn(context.Background(), ann, id, text, ""); err != nil {
 			w.t.Fatal(err)
 		}
-		for record, err := range w.client.Follow(context.Background(), ann, id, nil) {
+		heard := false
+		for record, err := range w.client.Follow(context.Background(), ann, id, &page.Next) {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			if record.Turn > info.Turns && record.Role == conversation.RoleAssistant {
+			heard = heard || record.Role == conversation.RoleUser && record.Text == text
+			if heard && record.Role == conversation.RoleAssistant {
 				break
 			}
 		}
