@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -36,7 +37,7 @@ func (a Append) check() error {
 		return err
 	}
 	if a.Stream == "" {
-		return fmt.Errorf("journal: an append names no stream")
+		return errors.New("journal: an append names no stream")
 	}
 	if a.Expect < AtEnd {
 		return fmt.Errorf("journal: stream %q: expectation %d", a.Stream, a.Expect)
@@ -59,7 +60,7 @@ func (e Event) check() error {
 		return err
 	}
 	if e.Kind == "" {
-		return fmt.Errorf("journal: an event has no kind")
+		return errors.New("journal: an event has no kind")
 	}
 	if size := len(e.ID) + len(e.Data); size > MaxEventBytes {
 		return fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
@@ -81,13 +82,13 @@ func (r Row) check() error {
 		}
 	}
 	if r.Key == "" {
-		return fmt.Errorf("journal: a row of space %q has no key", r.Space)
+		return errors.New("journal: a row has no key")
 	}
 	if len(r.Data) > MaxEventBytes {
 		return fmt.Errorf("%w: a row of %d bytes", ErrTooLarge, len(r.Data))
 	}
 	if !isTextBytes(r.Data) {
-		return fmt.Errorf("journal: row of space %q is not UTF-8 without NUL", r.Space)
+		return errors.New("journal: a row is not UTF-8 without NUL")
 	}
 	return nil
 }

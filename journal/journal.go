@@ -26,8 +26,9 @@ type Seq int64
 // is for streams with many writers and no fence, such as inboxes.
 const AtEnd Seq = -1
 
-// MaxEventBytes is the largest Data of one event, 1 MiB and a little room for
-// the fields around a payload of 1 MiB.
+// MaxEventBytes is the largest Data of one event, together with its ID: 1 MiB
+// and a little room for the fields around a payload of 1 MiB. It bounds the Data
+// of a row, too.
 const MaxEventBytes = 1<<20 + 64<<10
 
 // Event is one entry of a stream.
@@ -53,7 +54,7 @@ type Append struct {
 // in the order of (Sort, Key), bytewise.
 type Row struct {
 	Space  string
-	Key    string
+	Key    string // never empty
 	Sort   string
 	Data   jsontext.Value
 	Delete bool // only in Append: remove the row; no error if there is none
@@ -75,18 +76,22 @@ const (
 // number of goroutines.
 type Store interface {
 	// Append writes the whole batch or nothing, and is durable when it returns
-	// nil. A batch names each stream at most once. Once the write is queued the
-	// cancellation of ctx is ignored, so that the outcome is always known.
+	// nil. A batch names each stream at most once, and passes [Check]. Once the
+	// write is queued the cancellation of ctx is ignored, so that the outcome is
+	// always known. The batch belongs to the caller again when it returns.
 	//
 	// Errors: [ErrConflict] when a stream does not end where its Append
-	// expects; [ErrTooLarge] when an event exceeds [MaxEventBytes]; [ErrPoisoned] after a failed
-	// sync; [ErrClosed].
+	// expects; [ErrTooLarge] when an event exceeds [MaxEventBytes] or a name
+	// [MaxNameBytes]; [ErrPoisoned] when this or an earlier write could not be
+	// made durable; [ErrClosed]; that of a ctx that is done before the write is
+	// queued.
 	Append(ctx context.Context, batch ...Append) error
 
 	// ReadRange returns up to limit events: Forward those with Seq >= from in
-	// rising order, Backward those with Seq <= from in falling order. A stream
-	// that does not exist, or a range beyond its end, gives none. The caller
-	// owns the result.
+	// rising order, Backward those with Seq <= from in falling order (from
+	// math.MaxInt64 is from the end). A stream that does not exist, a range
+	// beyond its end, or a limit that is not positive gives none. The caller
+	// owns the result. The events of one append are seen all at once.
 	ReadRange(ctx context.Context, stream string, from Seq, limit int, dir Direction) ([]Event, error)
 
 	// HeadOf returns the next sequence of the stream, and false if it does not
@@ -94,10 +99,11 @@ type Store interface {
 	HeadOf(ctx context.Context, stream string) (next Seq, ok bool, err error)
 
 	// Subscribe returns a channel that receives a value after appends with
-	// events to the stream. Notifications merge: one value may stand for many appends, so
-	// read on from your last position. The subscription is released, with all
-	// that it holds, and the channel closed, when ctx is done. It reaches at least the appends of this
-	// process; no correctness may rest on it.
+	// events to the stream. Notifications merge: one value may stand for many
+	// appends, so read on from your last position. The subscription is released,
+	// with all that it holds, and the channel closed, when ctx is done. It
+	// reaches at least the appends of this process; no correctness may rest on
+	// it.
 	Subscribe(ctx context.Context, stream string) (<-chan struct{}, error)
 
 	// List returns up to limit rows of the space whose Sort begins with prefix,
@@ -105,8 +111,8 @@ type Store interface {
 	// first page, from either end).
 	List(ctx context.Context, space, prefix, after string, limit int, dir Direction) ([]Row, error)
 
-	// Close waits for queued appends and releases the store. Calls after it
-	// return ErrClosed; live subscriptions are closed.
+	// Close waits for queued appends and releases the store. Calls after it,
+	// Close included, return [ErrClosed]; live subscriptions are closed.
 	Close() error
 }
 
@@ -115,12 +121,14 @@ var (
 	// nothing was written.
 	ErrConflict = errors.New("journal: stream has moved on")
 
-	// ErrPoisoned says that an earlier write could not be made durable. The
-	// store refuses every further write until it is opened again; reads go on.
+	// ErrPoisoned says that this write or an earlier one could not be made
+	// durable. The store refuses every further write until it is opened again;
+	// reads go on. Whether the write that failed is there then is unknown, but
+	// it is there whole or not at all.
 	ErrPoisoned = errors.New("journal: a write could not be made durable, the store takes no more until it is opened again")
 
-	// ErrTooLarge says that an event's data exceed MaxEventBytes; nothing was
-	// written.
+	// ErrTooLarge says that an event or a row exceeds MaxEventBytes, or a name
+	// MaxNameBytes; nothing was written.
 	ErrTooLarge = errors.New("journal: event too large")
 
 	// ErrClosed says that the store was closed.
