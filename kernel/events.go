@@ -1,9 +1,11 @@
 package kernel
 
 import (
+	"bytes"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/parley-run/parley/fault"
@@ -99,14 +101,30 @@ func DecodeEvent[T any](event journal.Event) (T, error) {
 	return data, nil
 }
 
+// isDeep reports whether a JSON value is nested deeper than MaxDepth.
+func isDeep(value jsontext.Value) bool {
+	if bytes.Count(value, []byte{'{'})+bytes.Count(value, []byte{'['}) <= MaxDepth {
+		return false
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			return err != io.EOF
+		}
+		if dec.StackDepth() > MaxDepth {
+			return true
+		}
+	}
+}
+
 // encode gives the JSON of a value as it stands in a log: deterministic, and
-// never over the limit of an event.
+// never over the limits of an event.
 func encode(value any) (jsontext.Value, error) {
 	data, err := json.Marshal(value, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("%w: no JSON form: %w", ErrPanic, err)
 	}
-	if len(data) > MaxPayloadBytes {
+	if len(data) > MaxPayloadBytes || isDeep(data) {
 		return nil, ErrTooLarge
 	}
 	return data, nil

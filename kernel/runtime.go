@@ -20,6 +20,7 @@ import (
 const (
 	MaxPayloadBytes   = 1 << 20 // of a message, a fact or an effect's input, encoded
 	MaxCarryBytes     = 1 << 20 // C-6.11
+	MaxDepth          = 1000    // of the JSON of each of these: what stands around it in an event adds to it
 	MaxIDBytes        = 512     // of an execution id
 	MaxMessageIDBytes = 512
 	DedupeWindow      = 1024 // keys per topic (C-5.5)
@@ -203,8 +204,8 @@ func (rt *Runtime) Send(ctx context.Context, caller Caller, id, topic string, pa
 	if len(payload) > MaxPayloadBytes {
 		return fmt.Errorf("%w: a message has at most %d bytes", ErrTooLarge, MaxPayloadBytes)
 	}
-	if !payload.IsValid() {
-		return fmt.Errorf("%w: the payload of a message is one JSON value", ErrInvalid)
+	if !payload.IsValid() || isDeep(payload) {
+		return fmt.Errorf("%w: the payload of a message is one JSON value, at most %d deep", ErrInvalid, MaxDepth)
 	}
 	if topic == "" || len(messageID) > MaxMessageIDBytes || strings.HasPrefix(messageID, "\x00") || !utf8.ValidString(topic+messageID) {
 		return fmt.Errorf("%w: topic or message id of a message", ErrInvalid)
