@@ -136,8 +136,10 @@ func cancelled(ctx context.Context, m model.Model, cfg Config) error {
 	return wantCanceled(last)
 }
 
-// leaving breaks out of replies; the bubble's end shows what they left behind.
+// leaving breaks out of replies; the bubble's end shows what they left behind,
+// as it does not come while a goroutine is blocked.
 func leaving(ctx context.Context, m model.Model, cfg Config) error {
+	ctx = context.WithoutCancel(ctx) // the test's own end must not release it
 	for range 3 {
 		for _, err := range m.Stream(ctx, cfg.Request) {
 			if err != nil {

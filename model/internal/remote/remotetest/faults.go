@@ -132,6 +132,7 @@ func (d Dialect) statuses(t *testing.T) {
 		{"429 without a time", 429, nil, d.ErrorBody(d.RateLimited, "slow down"), model.ErrRateLimited, 0},
 		{"429 with nonsense", 429, http.Header{"Retry-After": {"-soon"}}, "", model.ErrRateLimited, 0},
 		{"429 with an age", 429, http.Header{"Retry-After": {"1e300"}}, "", model.ErrRateLimited, 24 * time.Hour},
+		{"429 that only money helps", 429, nil, d.ErrorBody("insufficient_quota", "pay first"), model.ErrRefused, noRetry},
 		{"400 overflow", 400, nil, d.ErrorBody(d.Invalid, d.Overflow), model.ErrOverflow, noRetry},
 		{"400", 400, nil, d.ErrorBody(d.Invalid, "no such field"), model.ErrRefused, noRetry},
 		{"401 that tells the key", 401, nil, d.ErrorBody("authentication_error", "bad key "+key), model.ErrRefused, noRetry},
