@@ -121,7 +121,7 @@ func atomic(t *testing.T, s journal.Store) {
 }
 
 // condition: an append without events writes its rows only if the stream ends
-// where it says, and holds for the rest of its batch (K10).
+// where it says, and holds for the rest of its batch.
 func condition(t *testing.T, s journal.Store) {
 	must(t, s, journal.Append{Stream: "s", Events: facts("a", 2)})
 	row := journal.Row{Space: "x", Key: "k", Sort: "1"}

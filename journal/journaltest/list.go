@@ -31,8 +31,7 @@ func wantRows(t *testing.T, s journal.Store, space, prefix, after string, limit 
 }
 
 // listPages: rows come in the bytewise order of (Sort, Key), from either end,
-// within a prefix, strictly past a position, whether a row is there or not
-// (K10).
+// within a prefix, strictly past a position, whether a row is there or not.
 func listPages(t *testing.T, s journal.Store) {
 	places := [][2]string{ // sort, key, in order
 		{"", "z"},

@@ -18,8 +18,8 @@ import (
 var payload = jsontext.Value(`{"source":"model","value":{"text":"` + strings.Repeat("abcdefgh", 20) + `"}}`)
 
 // BenchmarkAppend is the bare group commit: every producer appends one event
-// at a time to streams of its own and waits for it (design §8: 33,000 events a
-// second from 64 producers on two shared cores).
+// at a time to streams of its own and waits for it. The target is 33,000 events
+// a second from 64 producers on two cores.
 func BenchmarkAppend(b *testing.B) {
 	for _, producers := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("producers=%d", producers), func(b *testing.B) {
@@ -89,7 +89,7 @@ func appendOne(tb testing.TB, store journal.Store, stream string) {
 }
 
 // A new conversation that has not been spoken in takes at most 2.5 KiB of the
-// file (design §8): a stream of two events, and two rows.
+// file: a stream of two events, and two rows.
 func TestDiskSize(t *testing.T) {
 	const conversations, most = 500, 2560
 	path := filepath.Join(t.TempDir(), "journal.db")

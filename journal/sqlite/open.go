@@ -159,7 +159,8 @@ func harden(conn *engine.Conn) error {
 	}
 	for _, pragma := range []string{
 		`pragma synchronous = full`,
-		`pragma fullfsync = on`, // on macOS the plain call does not reach the disk
+		`pragma fullfsync = on`,      // on macOS the plain call does not reach the disk
+		`pragma cache_size = -16384`, // 16 MiB, for the index, in which streams lie scattered
 	} {
 		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
 			return err

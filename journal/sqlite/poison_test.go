@@ -9,7 +9,7 @@ import (
 )
 
 // wantPoisoned checks what a poisoned store still does: no append, whatever it
-// is, and every read (design §2). The stream "s" had one event before.
+// is, and every read. The stream "s" had one event before.
 func wantPoisoned(t *testing.T, store *Store) {
 	t.Helper()
 	for _, part := range []journal.Append{fact("s", 1), fact("other", 0), fact("s", journal.AtEnd), {Stream: "s", Expect: 1}} {

@@ -51,7 +51,7 @@ func pile(t *testing.T, s *Store, g *gate, appends ...[]journal.Append) []error 
 }
 
 // Appends that wait at the same time share one commit; each sees those before
-// it, and a conflict fails its own append and no other (design §2).
+// it, and a conflict fails its own append and no other.
 func TestGroup(t *testing.T) {
 	path := journalPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestGroupBounds(t *testing.T) {
 }
 
 // An append that is queued ignores its context: it returns when its outcome is
-// known, and that is the outcome (K1).
+// known, and that is the outcome.
 func TestCancelAfterQueueing(t *testing.T) {
 	path := journalPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestCancelAfterQueueing(t *testing.T) {
 	})
 }
 
-// Reads go on while a commit takes its time, and do not see it (design §2).
+// Reads go on while a commit takes its time, and do not see it.
 func TestReadsDoNotWait(t *testing.T) {
 	path := journalPath(t)
 	synctest.Test(t, func(t *testing.T) {
