@@ -128,7 +128,7 @@ func (l *lab) start(j job) string {
 		l.boot()
 	}
 	l.ids++
-	if j.Request.LoopID == "" {
+	if j.Request.LoopID == "" && l.def.ID == "" {
 		j.Request.LoopID = "loop"
 	}
 	id, _, err := l.rt.Start(context.Background(), l.rt.System(), kernel.StartRequest{Flow: "lab", ID: fmt.Sprintf("run%d", l.ids), Input: j})

@@ -55,14 +55,17 @@ then
 }
 
 // With LoopID, History and PromptOrigin unset a request is what it was before
-// there were any (C-10.6): the definition's id names the loop.
+// there were any (C-10.6), and the definition's id names the loop (C-10.2).
 func TestRequestBytesOfAPlainRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, plays(t, `otherwise
   say "hello"`))
 		l.def.ID = "plain"
-		id := l.start(job{Request: Request{Prompt: "hi <there>", LoopID: "-"}})
+		id := l.start(job{Request: Request{Prompt: "hi <there>"}})
 		l.wait(id)
+		if ids := l.facts(id); ids[2] != "REQUESTED plain#model:1" {
+			t.Errorf("facts %q", ids)
+		}
 		got, _ := json.Marshal(l.model.sent()[0])
 		want := `{"system":"Be brief.","messages":[{"role":"user","text":"hi <there>"}]}`
 		if string(got) != want {

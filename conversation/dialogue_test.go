@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,6 +106,13 @@ func TestDecisionIDs(t *testing.T) {
 			s.quiet()
 			for _, e := range s.events() {
 				ids = append(ids, strings.TrimSpace(e.Kind+" "+e.ID))
+				if e.Kind != kernel.KindDecided {
+					continue
+				}
+				decided, err := kernel.DecodeEvent[kernel.Decided](e)
+				if err != nil || !slices.Contains(RecordedFactSources(), decided.Source) { // C-6.4
+					t.Errorf("decision %s has the source %q, %v", e.ID, decided.Source, err)
+				}
 			}
 		})
 		return ids

@@ -64,6 +64,9 @@ func NewFlow(config Config) (*Flow, error) {
 	if config.MaxEnvelopeAge < 0 {
 		return nil, errors.New("the maximum age of an envelope is negative")
 	}
+	if config.Agent.Log == nil {
+		config.Agent.Log = config.Log
+	}
 	config.Settings.Agent = config.Agent.Limits
 	config.Settings = config.Settings.withDefaults()
 	if err := config.Settings.check(); err != nil {

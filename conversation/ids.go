@@ -4,17 +4,24 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/kernel"
 )
 
-// The sources of the conversation's decisions. All are bookkeeping: none is a
-// choice among alternatives (C-6.3, C-6.4).
+// The sources of the conversation's decisions.
 const (
 	SourceRecord   kernel.Source = "conversation-record"
 	SourceBudget   kernel.Source = "conversation-budget"
 	SourceAdmit    kernel.Source = "conversation-admission"
 	SourceSettings kernel.Source = "conversation-settings"
 )
+
+// RecordedFactSources are the sources of all decisions in a conversation's log,
+// the loop's included, that are bookkeeping: none is a choice among
+// alternatives, and none may be offered to learning as one (C-6.3, C-6.4).
+func RecordedFactSources() []kernel.Source {
+	return []kernel.Source{SourceRecord, SourceBudget, SourceAdmit, SourceSettings, agent.SourceCheckpoint}
+}
 
 // Decision ids (C-16); n is the message ordinal. They are frozen: logs hold
 // them (C-16.7). The loop's own ids begin with loopID and a '#' (C-16.6).
