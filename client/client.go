@@ -1,0 +1,190 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/kernel"
+)
+
+// maxAnswerBytes bounds the JSON of an answer.
+const maxAnswerBytes = 16 << 20
+
+// Client is one server as seen by the holder of one token. Its methods may be
+// called from any number of goroutines.
+type Client struct {
+	base  string // without a slash at the end
+	token identity.Secret
+	calls http.Client
+	live  http.Client // for streams: it has no timeout
+}
+
+// New makes a client of the server at an http or https URL, such as
+// "http://127.0.0.1:8080". The token is sent as a bearer token; without one the
+// caller is nobody. A nil httpClient is http.DefaultClient; its Timeout does not
+// bound streams. Redirects are not followed: a token belongs to one server.
+func New(baseURL, token string, httpClient *http.Client) (*Client, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the address of a server is a URL like http://127.0.0.1:8080")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the address of a server has neither a user, nor a query, nor a fragment")
+	}
+	if httpClient == nil {
+		httpClient = http.DefaultClient
+	}
+	c := &Client{base: strings.TrimRight(u.String(), "/"), token: identity.NewSecret(token), calls: *httpClient}
+	c.calls.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.live = c.calls
+	c.live.Timeout = 0
+	return c, nil
+}
+
+// Start starts a conversation and returns its id.
+func (c *Client) Start(ctx context.Context) (id string, err error) {
+	var answer struct {
+		ID string `json:"id"`
+	}
+	err = c.post(ctx, "conversations", struct{}{}, &answer)
+	return answer.ID, err
+}
+
+// Send says something and returns the message's id: messageID, or a random one
+// if that is empty. It is returned with an error too, since the message may
+// have arrived: sent again with that id it is delivered once.
+//
+// Errors: conversation.ErrNotFound, ErrClosed, ErrInvalidTurn, ErrQueueFull.
+func (c *Client) Send(ctx context.Context, id, text, messageID string) (string, error) {
+	if messageID == "" {
+		messageID = kernel.NewID()
+	}
+	turn := struct {
+		Text      string `json:"text"`
+		MessageID string `json:"messageId"`
+	}{text, messageID}
+	return messageID, c.post(ctx, of(id)+"/turns", turn, new(struct{}))
+}
+
+// Close asks a conversation to end. Closing one that is over is no error.
+//
+// Errors: conversation.ErrNotFound, ErrQueueFull.
+func (c *Client) Close(ctx context.Context, id string) error {
+	return c.post(ctx, of(id)+"/close", struct{}{}, new(struct{}))
+}
+
+// Status reports how a conversation stands.
+//
+// Errors: conversation.ErrNotFound.
+func (c *Client) Status(ctx context.Context, id string) (info conversation.Info, err error) {
+	err = c.get(ctx, of(id), nil, &info)
+	return info, err
+}
+
+// History reads a page of the transcript.
+//
+// Errors: conversation.ErrNotFound.
+func (c *Client) History(ctx context.Context, id string, o conversation.HistoryOptions) (page conversation.Page, err error) {
+	query := url.Values{}
+	if o.Limit > 0 {
+		query.Set("limit", strconv.Itoa(o.Limit))
+	}
+	if o.MaxScan > 0 {
+		query.Set("maxScan", strconv.Itoa(o.MaxScan))
+	}
+	if o.Cursor != nil {
+		query.Set("cursor", o.Cursor.String())
+	}
+	if o.Direction == journal.Backward {
+		query.Set("direction", "backward")
+	}
+	err = c.get(ctx, of(id)+"/history", query, &page)
+	return page, err
+}
+
+// List reads a page of the caller's conversations, newest activity first, from
+// after the cursor of an earlier page on, "" for the first.
+//
+// Errors: conversation.ErrInvalidCursor.
+func (c *Client) List(ctx context.Context, cursor string, limit int) (page conversation.Listing, err error) {
+	query := url.Values{}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	err = c.get(ctx, "conversations", query, &page)
+	return page, err
+}
+
+// of is the path of a conversation.
+func of(id string) string { return "conversations/" + url.PathEscape(id) }
+
+func (c *Client) post(ctx context.Context, path string, body, answer any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode a request: %w", err)
+	}
+	r, err := c.request(ctx, http.MethodPost, path, nil, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return c.do(r, answer)
+}
+
+func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {
+	r, err := c.request(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	return c.do(r, answer)
+}
+
+// request makes a request to a path under /v1.
+func (c *Client) request(ctx context.Context, method, path string, query url.Values, body io.Reader) (*http.Request, error) {
+	target := c.base + "/v1/" + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	if !c.token.IsZero() {
+		r.Header.Set("Authorization", "Bearer "+c.token.Reveal())
+	}
+	return r, nil
+}
+
+// do sends a request and reads its answer.
+func (c *Client) do(r *http.Request, answer any) error {
+	response, err := c.calls.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return errorOf(response)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	if err != nil {
+		return fmt.Errorf("read an answer: %w", err)
+	}
+	if len(data) > maxAnswerBytes || json.Unmarshal(data, answer) != nil {
+		return ErrProtocol
+	}
+	return nil
+}

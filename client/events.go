@@ -1,0 +1,216 @@
+package client
+
+import (
+	"context"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/parley-run/parley/conversation"
+)
+
+// Kind says what an event tells.
+type Kind string
+
+const (
+	Status    Kind = "status"    // how the conversation stands; the first of each stream
+	Message   Kind = "message"   // an entry of the transcript
+	Closed    Kind = "closed"    // the conversation is over; the last of all
+	Reconnect Kind = "reconnect" // the stream ends, the conversation goes on
+)
+
+// Event is one event of a conversation's stream.
+type Event struct {
+	Kind   Kind
+	Info   conversation.Info   // of Status and Closed
+	Record conversation.Record // of Message; to go on after it, follow from its Cursor
+	Retry  time.Duration       // when the server wants a client to come back; 0 if it did not say
+}
+
+// silence is how long a stream may say nothing at all; a server comments every
+// 15 s.
+const silence = 45 * time.Second
+
+// ErrSilent ends a stream whose server has said nothing for 45 s.
+var ErrSilent = errors.New("the stream has fallen silent")
+
+// Events reads one stream of a conversation from after a cursor on, nil for its
+// beginning. The sequence ends without an error after an event of kind Closed
+// or Reconnect, and at once where there is nothing after the cursor of a
+// conversation that is over. A stream that is cut ends with
+// io.ErrUnexpectedEOF. Kinds that this package does not know are left out.
+//
+// Errors: conversation.ErrNotFound, ErrInvalidCursor, [ErrSilent], an [Error].
+func (c *Client) Events(ctx context.Context, id string, from *conversation.Cursor) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		watch := time.AfterFunc(silence, func() { cancel(ErrSilent) })
+		defer watch.Stop()
+
+		body, err := c.open(ctx, id, from)
+		if body == nil && err == nil {
+			return // over, and all of it is known
+		}
+		if err == nil {
+			defer body.Close()
+			frames := newFrameReader(body, func() { watch.Reset(silence) })
+			err = read(frames, yield)
+		}
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+		if err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// open asks for a stream. It returns no body where the server says that there
+// is nothing more to come.
+func (c *Client) open(ctx context.Context, id string, from *conversation.Cursor) (io.ReadCloser, error) {
+	r, err := c.request(ctx, http.MethodGet, of(id)+"/events", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Accept-Encoding", "identity") // what compresses a stream holds it back
+	if from != nil {
+		r.Header.Set("Last-Event-ID", from.String())
+	}
+	response, err := c.live.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case response.StatusCode == http.StatusNoContent:
+		response.Body.Close()
+		return nil, nil
+	case response.StatusCode != http.StatusOK:
+		defer response.Body.Close()
+		return nil, errorOf(response)
+	case mediaType != "text/event-stream":
+		response.Body.Close()
+		return nil, fmt.Errorf("%w: an answer that is no stream", ErrProtocol)
+	}
+	return response.Body, nil
+}
+
+// read yields the events of a stream until one ends it, or the caller does;
+// both are no error.
+func read(frames *frameReader, yield func(Event, error) bool) error {
+	for {
+		f, err := frames.next()
+		if err == io.EOF {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		event := Event{Kind: Kind(f.event), Retry: f.retry}
+		switch event.Kind {
+		case Status, Closed:
+			err = json.Unmarshal([]byte(f.data), &event.Info)
+		case Message:
+			err = json.Unmarshal([]byte(f.data), &event.Record)
+		case Reconnect:
+		case "error":
+			e := &Error{}
+			if e.read([]byte(f.data)) {
+				return e
+			}
+			return fmt.Errorf("%w: an event of kind %q", ErrProtocol, f.event)
+		default:
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%w: an event of kind %q", ErrProtocol, event.Kind)
+		}
+		if !yield(event, nil) || event.Kind == Closed || event.Kind == Reconnect {
+			return nil
+		}
+	}
+}
+
+// How long Follow waits before it asks again.
+const (
+	leastWait = 500 * time.Millisecond
+	mostWait  = 30 * time.Second
+)
+
+// Follow is Events over as many streams as it takes: after a Reconnect, a lost
+// connection or a failure of the server it goes on from the last entry, so that
+// each entry comes once. It waits as the server says, and longer each time that
+// nothing new came. The sequence ends after the close, or with an error: that of
+// ctx, or a refusal that will not pass.
+func (c *Client) Follow(ctx context.Context, id string, from *conversation.Cursor) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		wait := leastWait      // grows while nothing new comes
+		var told time.Duration // by the server
+		for {
+			over := true // unless something says otherwise
+			for event, err := range c.Events(ctx, id, from) {
+				if err != nil {
+					if ctx.Err() != nil || !passes(err) {
+						yield(Event{}, err)
+						return
+					}
+					if refused, ok := errors.AsType[*Error](err); ok {
+						told = refused.RetryAfter
+					}
+					over = false
+					break
+				}
+				if !yield(event, nil) {
+					return
+				}
+				if event.Retry > 0 {
+					told = min(event.Retry, mostWait)
+				}
+				switch event.Kind {
+				case Message:
+					from, wait = &event.Record.Cursor, leastWait
+				case Reconnect:
+					over = false
+				}
+			}
+			if over {
+				return
+			}
+			if err := sleep(ctx, max(told, wait/2+rand.N(wait/2))); err != nil {
+				yield(Event{}, err)
+				return
+			}
+			wait = min(2*wait, mostWait)
+		}
+	}
+}
+
+// passes reports whether an error may be gone the next time: a failure of the
+// connection or of the server, and a limit.
+func passes(err error) bool {
+	refused, ok := errors.AsType[*Error](err)
+	if !ok {
+		return !errors.Is(err, ErrProtocol)
+	}
+	return refused.Status >= 500 || refused.Status == http.StatusTooManyRequests ||
+		errors.Is(err, ErrInternal) || errors.Is(err, ErrUnavailable)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
