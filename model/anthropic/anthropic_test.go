@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/parley-run/parley/identity"
@@ -29,9 +30,9 @@ func TestOwnService(t *testing.T) {
 
 // dialect is Anthropic's messages.
 func dialect() remotetest.Dialect {
-	index := 0
+	var blocks atomic.Int64
 	block := func(start string, deltas ...string) string {
-		index++
+		index := blocks.Add(1)
 		var b strings.Builder
 		b.WriteString(event("content_block_start", fmt.Sprintf(`"index":%d,"content_block":%s`, index, start)))
 		for _, delta := range deltas {

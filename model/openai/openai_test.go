@@ -3,6 +3,7 @@ package openai_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/parley-run/parley/identity"
@@ -29,7 +30,7 @@ func TestOwnService(t *testing.T) {
 
 // dialect is chat completions.
 func dialect() remotetest.Dialect {
-	calls := 0
+	var calls atomic.Int64
 	return remotetest.Dialect{
 		Open: func(cfg remotetest.Config) (model.Model, error) {
 			return openai.New("some-model", openai.Config{
@@ -47,13 +48,13 @@ func dialect() remotetest.Dialect {
 		},
 		Think: event(`{"id":"c","choices":[{"index":0,"delta":{"reasoning_content":"Hm."}}]}`),
 		Call: func(id, name string, raw ...string) string {
-			calls++ // an index of its own
+			index := calls.Add(1)
 			var b strings.Builder
 			b.WriteString(event(fmt.Sprintf(`{"id":"c","choices":[{"index":0,"delta":{"tool_calls":[`+
-				`{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":""}}]}}]}`, calls, id, name)))
+				`{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":""}}]}}]}`, index, id, name)))
 			for _, piece := range raw {
 				b.WriteString(event(fmt.Sprintf(`{"id":"c","choices":[{"index":0,"delta":{"tool_calls":[`+
-					`{"index":%d,"function":{"arguments":%s}}]}}]}`, calls, piece)))
+					`{"index":%d,"function":{"arguments":%s}}]}}]}`, index, piece)))
 			}
 			return b.String()
 		},
