@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -85,22 +86,31 @@ func (r *frameReader) next() (frame, error) {
 func (r *frameReader) line(limit int) (string, error) {
 	var line []byte
 	for {
-		c, err := r.in.ReadByte()
-		if err != nil {
+		if _, err := r.in.Peek(1); err != nil {
 			return "", err
 		}
-		if c == '\n' && r.afterCR {
+		ahead, _ := r.in.Peek(r.in.Buffered())
+		if r.afterCR && ahead[0] == '\n' {
 			r.afterCR = false
+			r.in.Discard(1)
 			continue
 		}
-		r.afterCR = c == '\r'
-		if c == '\n' || c == '\r' {
-			break
+		r.afterCR = false
+		end := bytes.IndexAny(ahead, "\r\n")
+		text := ahead
+		if end >= 0 {
+			text = ahead[:end]
 		}
-		if len(line) >= limit {
+		if len(line)+len(text) > limit {
 			return "", fmt.Errorf("%w: an event of more than %d bytes", ErrProtocol, maxEventBytes)
 		}
-		line = append(line, c)
+		line = append(line, text...)
+		if end >= 0 {
+			r.afterCR = ahead[end] == '\r'
+			r.in.Discard(end + 1)
+			break
+		}
+		r.in.Discard(len(ahead))
 	}
 	text := string(line)
 	if !r.begun {
