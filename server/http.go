@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,14 +37,23 @@ func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 }
 
 // routes joins the API under /v1 and the probes beside it. Probes lie outside
-// the rules of the API: they need no token and no listed Host (C-32.5).
+// the rules of the API: they need no token and no listed Host (C-32.5). No path
+// is cleaned, and nobody is redirected.
 func routes(api http.Handler, ready func() bool) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/v1/", api)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { probe(w, true) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { probe(w, ready()) })
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "not found") })
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		isProbe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/v1/"):
+			api.ServeHTTP(w, r)
+		case isProbe && r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+		case isProbe:
+			probe(w, r.URL.Path == "/healthz" || ready())
+		default:
+			refuse(w, http.StatusNotFound, "not found")
+		}
+	})
 }
 
 // probe answers a probe: 200, or 503 while the server takes no work.

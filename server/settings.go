@@ -25,17 +25,10 @@ type Settings struct {
 	Model string `toml:"model"`
 	// System is the agent's system prompt, a short one of ours if empty.
 	System string `toml:"system"`
-	// BargeIn says whether a message interrupts the reply in progress (C-14);
-	// yes if nil.
-	BargeIn *bool `toml:"barge_in"`
 
 	RotateEveryTurns int `toml:"rotate_every_turns"` // C-19.1
 	MaxTurnChars     int `toml:"max_turn_chars"`     // C-11.5
 	MaxWindowTurns   int `toml:"max_window_turns"`   // C-20.13
-
-	AllowedOrigins   []string `toml:"allowed_origins"`   // C-32.1
-	AllowedHosts     []string `toml:"allowed_hosts"`     // C-32.5
-	AllowCredentials bool     `toml:"allow_credentials"` // C-32.2
 }
 
 // ReadSettings reads a configuration file. Its errors name file, line and

@@ -26,21 +26,16 @@ func TestReadSettings(t *testing.T) {
 listen = "127.0.0.1:0"
 model = "script:demo.txt"
 system = "Be brief."
-barge_in = false
 rotate_every_turns = 7
 max_turn_chars = 1000
 max_window_turns = 8
-allowed_origins = ["https://chat.example"]
-allowed_hosts = ["chat.example"]
-allow_credentials = true
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := server.Settings{
-		Listen: "127.0.0.1:0", Model: "script:demo.txt", System: "Be brief.", BargeIn: new(false),
+		Listen: "127.0.0.1:0", Model: "script:demo.txt", System: "Be brief.",
 		RotateEveryTurns: 7, MaxTurnChars: 1000, MaxWindowTurns: 8,
-		AllowedOrigins: []string{"https://chat.example"}, AllowedHosts: []string{"chat.example"}, AllowCredentials: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ReadSettings (-want +got):\n%s", diff)
@@ -55,7 +50,7 @@ func TestReadSettingsErrors(t *testing.T) {
 		"unknown table":       {"[http]\nlisten = \"sekrit\"\n", `:1:2: unknown key "http"`},
 		"number for a text":   {"model = 31337\n", `:1:9: key "model" has a value of the wrong type`},
 		"text for a number":   {"\n\nrotate_every_turns = \"sekrit\"\n", `:3:22: key "rotate_every_turns" has a value of the wrong type`},
-		"text for a list":     {"allowed_hosts = \"sekrit\"\n", `:1:17: key "allowed_hosts" has a value of the wrong type`},
+		"list for a number":   {"max_turn_chars = [\"sekrit\"]\n", `:1:18: key "max_turn_chars" has a value of the wrong type`},
 		"open string":         {"model = \"sekrit", `:1:15: unterminated`},
 		"defined twice":       {"model = \"sekrit\"\nmodel = \"eliza\"\n", `:2:1: `},
 		"not UTF-8":           {"model = \"sekrit\xff\"\n", `:1:16: `},

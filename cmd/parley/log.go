@@ -16,6 +16,7 @@ import (
 type logCommands struct {
 	Show   logShow   `cmd:"" help:"Show every fact: place, time, time since the one before, kind, id, size."`
 	Verify logVerify `cmd:"" help:"Check that every sequence is whole and every fact can be read."`
+	Replay logReplay `cmd:"" help:"Run every generation again from its log, without effects; it must not diverge."`
 }
 
 // logFlags says which log is meant.

@@ -95,7 +95,7 @@ func TestPrepare(t *testing.T) {
 // checkOwn wants the directory's own token to be good, and no other one there.
 func checkOwn(t *testing.T, dir datadir.Dir) {
 	t.Helper()
-	secret, err := dir.OwnToken()
+	secret, err := datadir.ReadToken(dir.OwnTokenFile())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,15 +172,21 @@ const ownToken = "me.token"
 // OwnTokenFile is the path of the token of the directory's own user.
 func (d Dir) OwnTokenFile() string { return d.file(ownToken) }
 
-// OwnToken is the secret in [Dir.OwnTokenFile].
-func (d Dir) OwnToken() (identity.Secret, error) {
-	data, err := d.read(ownToken)
+// ReadToken reads the secret in a file.
+func ReadToken(path string) (identity.Secret, error) {
+	const remedy = "make one with: parley token create --data DIR --actor NAME > FILE"
+	file, err := os.Open(path)
 	if err != nil {
-		return identity.Secret{}, fmt.Errorf("token %s: %w; make one with: parley token create --data DIR --actor NAME", d.OwnTokenFile(), cause(err))
+		return identity.Secret{}, fmt.Errorf("token file %s: %w; %s", path, cause(err), remedy)
+	}
+	defer file.Close()
+	data, err := readAll(file)
+	if err != nil {
+		return identity.Secret{}, fmt.Errorf("token file %s: %w", path, cause(err))
 	}
 	secret := strings.TrimSpace(string(data))
 	if !tokenForm.MatchString(secret) {
-		return identity.Secret{}, fmt.Errorf("token %s: no token; make one with: parley token create --data DIR --actor NAME", d.OwnTokenFile())
+		return identity.Secret{}, fmt.Errorf("token file %s: it holds no token; %s", path, remedy)
 	}
 	return identity.NewSecret(secret), nil
 }
@@ -189,7 +195,7 @@ func (d Dir) OwnToken() (identity.Secret, error) {
 // written first: a crash after it leaves a file that holds no token yet, and
 // the next start makes it one.
 func (d Dir) prepareOwnToken(owner identity.Identity) error {
-	secret, err := d.OwnToken()
+	secret, err := ReadToken(d.OwnTokenFile())
 	if errors.Is(err, os.ErrNotExist) {
 		secret = newSecret()
 		err = d.write(ownToken, []byte(secret.Reveal()+"\n"))

@@ -169,13 +169,13 @@ func TestDamagedTokens(t *testing.T) {
 	}
 }
 
-func TestOwnTokenMissing(t *testing.T) {
+func TestReadTokenErrors(t *testing.T) {
 	dir := open(t)
-	if _, err := dir.OwnToken(); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "token create") {
-		t.Errorf("OwnToken() = %v, want ErrNotExist and what to do", err)
+	if _, err := datadir.ReadToken(dir.OwnTokenFile()); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "token create") {
+		t.Errorf("ReadToken = %v, want ErrNotExist and what to do", err)
 	}
 	write(t, dir, "me.token", "parley_short\n")
-	if _, err := dir.OwnToken(); err == nil || strings.Contains(err.Error(), "short") {
-		t.Errorf("OwnToken() = %v, want an error that does not repeat the file", err)
+	if _, err := datadir.ReadToken(dir.OwnTokenFile()); err == nil || strings.Contains(err.Error(), "short") {
+		t.Errorf("ReadToken = %v, want an error that does not repeat the file", err)
 	}
 }

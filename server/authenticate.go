@@ -1,0 +1,34 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// authenticate takes a bearer token for the identity that it was made for
+// (C-31.1). Anything else, and tokens that cannot be read, are refused (C-31.9).
+func authenticate(ring *datadir.Keyring, log *slog.Logger) func(*http.Request) (identity.Principal, error) {
+	var unreadable atomic.Bool // it is logged once, not once a request
+	return func(r *http.Request) (identity.Principal, error) {
+		given := r.Header.Values("Authorization")
+		if len(given) != 1 {
+			return identity.Principal{}, datadir.ErrNoToken
+		}
+		scheme, secret, _ := strings.Cut(given[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return identity.Principal{}, datadir.ErrNoToken
+		}
+		principal, err := ring.Principal(strings.TrimSpace(secret))
+		damaged := err != nil && !errors.Is(err, datadir.ErrNoToken)
+		if unreadable.Swap(damaged) != damaged && damaged {
+			log.Error("the tokens cannot be read, so everybody is refused", "error", err)
+		}
+		return principal, err
+	}
+}

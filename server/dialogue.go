@@ -1,0 +1,88 @@
+package server
+
+import (
+	"crypto/rand"
+	"log/slog"
+
+	"github.com/parley-run/parley/agent"
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/model"
+	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/taint"
+)
+
+// defaultSystem is the system prompt where the settings have none.
+const defaultSystem = "You are a helpful assistant in a long conversation. Answer briefly and plainly. " +
+	"Say so where you do not know. You can look at the clock."
+
+// newFlow makes the flow of the server's conversations.
+func newFlow(settings Settings, keys conversation.Keys, m model.Model, log *slog.Logger) (*conversation.Flow, error) {
+	system := settings.System
+	if system == "" {
+		system = defaultSystem
+	}
+	return conversation.NewFlow(conversation.Config{
+		Keys: keys,
+		Agent: agent.Definition{
+			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Log: log,
+		},
+		Settings: conversation.Settings{
+			RotateEveryTurns: settings.RotateEveryTurns,
+			MaxTurnChars:     settings.MaxTurnChars,
+			MaxWindowTurns:   settings.MaxWindowTurns,
+		},
+		// The operator's view: what went wrong, under the id that the person was
+		// given. It holds what a vendor answered, and no text of a conversation.
+		OnError: func(errorID string, err error, where conversation.Where) {
+			log.Error("a turn failed", "errorId", errorID, "conversation", where.ConversationID, "turn", where.Turn, "error", err)
+		},
+		Log: log,
+	})
+}
+
+// check refuses settings that no server could run with, before anything is
+// touched.
+func (s Settings) check(m model.Model, log *slog.Logger) error {
+	var key [datadir.KeyBytes]byte
+	rand.Read(key[:])
+	keys, err := conversation.NewKeys(key[:])
+	if err == nil {
+		_, err = newFlow(s, keys, m, log)
+	}
+	return err
+}
+
+// policy closes every door to a conversation but the client's (C-24, C-7.7).
+func policy() (kernel.Policy, error) {
+	return kernel.ExecutionAccessPolicy(map[kernel.Operation]kernel.Scope{
+		kernel.OpQuery: kernel.ScopeOwner, kernel.OpSend: kernel.ScopeOwner,
+		kernel.OpCancel: kernel.ScopeOwner, kernel.OpResume: kernel.ScopeOwner,
+		kernel.OpFork: kernel.ScopeDeny, kernel.OpAnnotate: kernel.ScopeDeny, kernel.OpActAsOwner: kernel.ScopeDeny,
+	})
+}
+
+// newRuntime makes the runtime of the server's conversations. The reserved
+// prefixes are streams of other parts, which no execution may own (K13).
+func newRuntime(store journal.Store, flow *conversation.Flow, log *slog.Logger) (*kernel.Runtime, error) {
+	access, err := policy()
+	if err != nil {
+		return nil, err
+	}
+	return kernel.New(kernel.Config{
+		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(),
+		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations},
+		Policy:   access, RequirePrincipal: true,
+		Reserved: []string{"lease:", "conversation-participants:"},
+		Log:      log,
+	})
+}
+
+// newClient makes the way in to the conversations of a runtime.
+func newClient(settings Settings, keys conversation.Keys, runtime *kernel.Runtime) (*conversation.Client, error) {
+	access := runtime.Policy()
+	return conversation.NewClient(conversation.ClientConfig{
+		Runtime: runtime, Keys: keys, MaxTurnChars: settings.MaxTurnChars, Policy: &access,
+	})
+}

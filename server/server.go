@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/gateway"
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/journal/sqlite"
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/model"
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// DefaultListen is where a server is met that was told nothing else.
+const DefaultListen = "127.0.0.1:7275"
+
+// Owner is the identity that a first start makes a token for.
+var Owner = identity.Identity{Actor: "me"}
+
+// Config is what a server is made of. Data is required.
+type Config struct {
+	Data     string // path of the data directory; made where there is none
+	Settings Settings
+	Getenv   func(string) string // os.Getenv if nil; vendors' keys come from there
+	Log      *slog.Logger        // slog.Default if nil
+
+	// open opens the journal; sqlite.Open but in tests.
+	open func(ctx context.Context, path string) (journal.Store, error)
+}
+
+// Server is a server that has taken what it needs and answers from Run on.
+type Server struct {
+	log   *slog.Logger
+	first bool
+	ready atomic.Bool
+
+	listener net.Listener
+	dir      datadir.Dir
+	lock     *datadir.Lock
+	store    journal.Store
+	runtime  *kernel.Runtime
+	gateway  *gateway.Gateway
+	http     *http.Server
+}
+
+// New makes a server: it checks the configuration, listens, locks the data
+// directory, makes keys and a token on a first start, opens the journal and
+// wakes the conversations that have work waiting. What goes wrong before the
+// lock leaves no trace. A server that was made must be run, once.
+//
+// Errors: [RunningError] if the directory's server runs and answers.
+func New(ctx context.Context, config Config) (_ *Server, err error) {
+	config = config.withDefaults()
+	if config.Data == "" {
+		return nil, errors.New("a server needs a data directory")
+	}
+	m, err := NewModel(config.Settings.Model, config.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if err := config.Settings.check(m, config.Log); err != nil {
+		return nil, err
+	}
+	s := &Server{log: config.Log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if err := s.take(ctx, config); err != nil {
+		return nil, err
+	}
+	if err := s.assemble(ctx, config, m); err != nil {
+		return nil, err
+	}
+	if err := s.lock.SetAddress(s.URL()); err != nil {
+		return nil, err
+	}
+	s.ready.Store(true)
+	return s, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Settings.Listen == "" {
+		c.Settings.Listen = DefaultListen
+	}
+	if c.Getenv == nil {
+		c.Getenv = os.Getenv
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.open == nil {
+		c.open = func(ctx context.Context, path string) (journal.Store, error) {
+			return sqlite.Open(ctx, path, sqlite.Config{})
+		}
+	}
+	return c
+}
+
+// take gets what only one server can have: the address and the directory. The
+// address comes first, because a port in use must leave no new directory.
+func (s *Server) take(ctx context.Context, config Config) error {
+	var err error
+	s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", config.Settings.Listen)
+	if err != nil {
+		if running := findRunning(ctx, config.Data); running != nil {
+			return running // its port, most likely
+		}
+		return listenError(config.Settings.Listen, err)
+	}
+	if s.dir, err = datadir.Open(config.Data); err != nil {
+		return err
+	}
+	if s.lock, err = lockDirectory(ctx, s.dir); err != nil {
+		return err
+	}
+	s.first, err = s.lock.Prepare(Owner)
+	return err
+}
+
+// listenError says what to do about an address that cannot be had.
+func listenError(address string, err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+		err = op.Err
+		if call, ok := errors.AsType[*os.SyscallError](err); ok {
+			err = call.Err
+		}
+	}
+	return fmt.Errorf("listen on %s: %w; name another address with --listen, such as --listen 127.0.0.1:0 for any free port", address, err)
+}
+
+// assemble puts the parts together and starts what waits.
+func (s *Server) assemble(ctx context.Context, config Config, m model.Model) error {
+	raw, err := s.dir.Keys()
+	if err != nil {
+		return err
+	}
+	keys, err := conversation.NewKeys(raw[0], raw[1:]...)
+	if err != nil {
+		return err
+	}
+	store, err := config.open(ctx, s.dir.Database())
+	if err != nil {
+		return err
+	}
+	s.store = store
+	flow, err := newFlow(config.Settings, keys, m, s.log)
+	if err != nil {
+		return err
+	}
+	if s.runtime, err = newRuntime(s.store, flow, s.log); err != nil {
+		return err
+	}
+	client, err := newClient(config.Settings, keys, s.runtime)
+	if err != nil {
+		return err
+	}
+	s.gateway, err = gateway.New(gateway.Config{
+		Client: client, Authenticate: authenticate(s.dir.Keyring(), s.log),
+		// The operator's view of what an answer hides.
+		OnError: func(errorID string, err error) { s.log.Error("a request failed", "errorId", errorID, "error", err) },
+		Log:     s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.http = newHTTPServer(routes(s.gateway, s.ready.Load), s.log)
+	return s.runtime.Recover(ctx)
+}
+
+// URL is the address at which the server is met from this machine.
+func (s *Server) URL() string {
+	host, port, err := net.SplitHostPort(s.listener.Addr().String())
+	if err != nil {
+		return "http://" + s.listener.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // every address of the machine, those of IPv4 included
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// Local reports whether only programs on this machine can reach the server
+// (C-31.5).
+func (s *Server) Local() bool {
+	address, ok := s.listener.Addr().(*net.TCPAddr)
+	return ok && address.IP.IsLoopback()
+}
+
+// Directory is the server's data directory.
+func (s *Server) Directory() datadir.Dir { return s.dir }
+
+// First reports whether this start made the directory's keys and token.
+func (s *Server) First() bool { return s.first }

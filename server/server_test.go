@@ -1,0 +1,313 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/journal/journaltest"
+	"github.com/parley-run/parley/journal/memory"
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// C-1.12: a first start makes keys and a token, a conversation is held over
+// HTTP, and the next start goes on with it.
+func TestFirstAndSecondStart(t *testing.T) {
+	w := newWorld(t)
+	first := w.start()
+	if !first.First() || !first.Local() {
+		t.Errorf("First, Local = %t, %t, want a first start on loopback", first.First(), first.Local())
+	}
+	id, err := first.me().Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, first.me(), id, "hello"); got.Status != conversation.StatusComplete || got.Text == "" {
+		t.Errorf("the answer is %+v, want one that is complete", got)
+	}
+	if url, ok, err := first.Directory().Address(); url != first.URL() || !ok || err != nil {
+		t.Errorf("Address() = %q, %t, %v, want %q", url, ok, err, first.URL())
+	}
+	first.end()
+	if first.Directory().Held() {
+		t.Error("a stopped server holds its directory")
+	}
+	if _, err := os.Stat(filepath.Join(w.config.Data, "address")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a clean stop leaves the address: %v", err)
+	}
+
+	second := w.start()
+	defer second.end()
+	if second.First() {
+		t.Error("First() = true at the second start")
+	}
+	if got := say(t, second.me(), id, "hello"); got.Turn != 2 {
+		t.Errorf("the answer after a restart is of turn %d, want 2", got.Turn)
+	}
+}
+
+// C-31.1, C-31.9: who has no token, or one that was revoked, is refused; tokens
+// made beside the running server count at once.
+func TestTokens(t *testing.T) {
+	w := newWorld(t)
+	s := w.start()
+	defer s.end()
+	get := func(header ...string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/v1/conversations", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header["Authorization"] = header
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	token, secret, err := s.Directory().CreateToken(t.Context(), Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := secret.Reveal()
+	for _, tt := range []struct {
+		header []string
+		want   int
+	}{
+		{nil, 401},
+		{[]string{""}, 401},
+		{[]string{"Basic " + good}, 401},
+		{[]string{good}, 401},
+		{[]string{"Bearer"}, 401},
+		{[]string{"Bearer " + good + "x"}, 401},
+		{[]string{"Bearer " + good, "Bearer " + good}, 401},
+		{[]string{"Bearer " + good}, 200},
+		{[]string{"bearer  " + good}, 200},
+	} {
+		if got := get(tt.header...); got != tt.want {
+			t.Errorf("GET with Authorization %d × %.7q is %d, want %d", len(tt.header), tt.header, got, tt.want)
+		}
+	}
+	if err := s.Directory().RevokeToken(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := get("Bearer " + good); got != 401 {
+		t.Errorf("GET with a revoked token is %d, want 401", got)
+	}
+	if err := os.WriteFile(filepath.Join(w.config.Data, "tokens"), []byte("damaged\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if got := get("Bearer " + good); got != 401 {
+			t.Errorf("GET with damaged tokens is %d, want 401", got)
+		}
+	}
+	if n := strings.Count(w.log.String(), "the tokens cannot be read"); n != 1 {
+		t.Errorf("damaged tokens are logged %d times, want once", n)
+	}
+	if strings.Contains(w.log.String(), good) {
+		t.Error("a token is in the log")
+	}
+}
+
+// Two servers on one directory: the second is told where the first runs.
+func TestAlreadyRunning(t *testing.T) {
+	w := newWorld(t)
+	first := w.start()
+	defer first.end()
+	for _, listen := range []string{"127.0.0.1:0", strings.TrimPrefix(first.URL(), "http://")} {
+		config := w.config
+		config.Settings.Listen = listen
+		_, err := New(t.Context(), config)
+		if running, ok := errors.AsType[*RunningError](err); !ok || running.URL != first.URL() {
+			t.Errorf("New on %s = %v, want a RunningError with %s", listen, err, first.URL())
+		}
+	}
+	if _, err := first.me().List(t.Context(), "", 0); err != nil {
+		t.Errorf("the first server no longer answers: %v", err)
+	}
+}
+
+// A holder that does not answer is named.
+func TestHeld(t *testing.T) {
+	w := newWorld(t)
+	dir, err := datadir.Open(w.config.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := dir.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = New(ctx, w.config)
+	if held, ok := errors.AsType[*datadir.HeldError](err); !ok || held.PID != os.Getpid() || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("New on a held directory = %v, want a HeldError with process %d and what to do", err, os.Getpid())
+	}
+}
+
+// What cannot work is refused with what, where and what to do, and leaves no
+// trace.
+func TestRefusals(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	tests := map[string]struct {
+		change func(*Config)
+		want   []string
+	}{
+		"port in use":     {func(c *Config) { c.Settings.Listen = taken.Addr().String() }, []string{taken.Addr().String(), "address already in use", "--listen 127.0.0.1:0"}},
+		"no address":      {func(c *Config) { c.Settings.Listen = "nonsense" }, []string{"nonsense", "--listen"}},
+		"unknown model":   {func(c *Config) { c.Settings.Model = "gpt" }, []string{`unknown model "gpt"`, "--model"}},
+		"no script":       {func(c *Config) { c.Settings.Model = "script:none.txt" }, []string{"none.txt", "no such file"}},
+		"setting too low": {func(c *Config) { c.Settings.RotateEveryTurns = -1 }, []string{"RotateEveryTurns", "-1"}},
+		"no directory":    {func(c *Config) { c.Data = "" }, []string{"data directory"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			config := w.config
+			tt.change(&config)
+			_, err := New(t.Context(), config)
+			if err == nil {
+				t.Fatal("New gives no error")
+			}
+			for _, want := range append(tt.want, "") {
+				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("New = %v, want one line with %q", err, want)
+				}
+			}
+			if _, err := os.Stat(w.config.Data); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a refused start has made the data directory: %v", err)
+			}
+		})
+	}
+}
+
+// C-11.4: a damaged key file, or database, stops a start; nothing is written
+// over it, and the directory is free again.
+func TestDamagedDirectory(t *testing.T) {
+	tests := map[string]struct {
+		file string
+		want []string
+	}{
+		"key":       {"c2hvcnQ\n", []string{"key, line 1: 5 bytes"}},
+		"parley.db": {strings.Repeat("damaged ", 2000), []string{"parley.db", "damaged"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := os.Mkdir(w.config.Data, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(w.config.Data, name)
+			if err := os.WriteFile(path, []byte(tt.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := New(t.Context(), w.config)
+			if err == nil {
+				t.Fatal("New gives no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("New = %v, want one line with %q", err, want)
+				}
+			}
+			if data, err := os.ReadFile(path); string(data) != tt.file || err != nil {
+				t.Errorf("%s was changed, %v", name, err)
+			}
+			dir, err := datadir.Open(w.config.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dir.Held() {
+				t.Error("a refused start holds the directory")
+			}
+		})
+	}
+}
+
+// A journal that fails takes the server with it: it says unavailable, then Run
+// ends with the error.
+func TestJournalFails(t *testing.T) {
+	w := newWorld(t)
+	store := journaltest.Wrap(memory.New())
+	w.config.open = func(context.Context, string) (journal.Store, error) { return store, nil }
+	s := w.start()
+	id, err := s.me().Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.PoisonBefore(1)
+	if _, err := s.me().Send(t.Context(), id, "hello", ""); !errors.Is(err, client.ErrUnavailable) {
+		t.Errorf("Send = %v, want ErrUnavailable", err)
+	}
+	if answer, err := http.Get(s.URL() + "/readyz"); err != nil || answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("GET /readyz = %v, %v, want 503", answer, err)
+	}
+	if err := <-s.done; !errors.Is(err, journal.ErrPoisoned) {
+		t.Errorf("Run = %v, want ErrPoisoned", err)
+	}
+	if s.Directory().Held() {
+		t.Error("the failed server holds its directory")
+	}
+}
+
+// A stop tells every stream to come back, and ends.
+func TestStopEndsStreams(t *testing.T) {
+	w := newWorld(t)
+	s := w.start()
+	id, err := s.me().Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last client.Event
+	for event, err := range s.me().Events(t.Context(), id, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last = event; event.Kind == client.Status {
+			s.stop()
+		}
+	}
+	if last.Kind != client.Reconnect {
+		t.Errorf("the stream ends with %q, want %q", last.Kind, client.Reconnect)
+	}
+	if err := <-s.done; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestURL(t *testing.T) {
+	w := newWorld(t)
+	for listen, want := range map[string]string{
+		"0.0.0.0:0": "http://127.0.0.1:", ":0": "http://127.0.0.1:", "127.0.0.1:0": "http://127.0.0.1:", "localhost:0": "http://127.0.0.1:",
+	} {
+		listener, err := net.Listen("tcp", listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{listener: listener, log: w.config.Log}
+		if got := s.URL(); !strings.HasPrefix(got, want) {
+			t.Errorf("URL() of %s = %q, want %q and a port", listen, got, want)
+		}
+		if got := s.Local(); got != (listen == "127.0.0.1:0" || listen == "localhost:0") {
+			t.Errorf("Local() of %s = %t", listen, got)
+		}
+		listener.Close()
+	}
+}
