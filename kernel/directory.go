@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json/v2"
 	"fmt"
 	"time"
@@ -15,7 +17,7 @@ import (
 // be rebuilt from the logs.
 const (
 	spaceWork  = "work"   // key: chain id; set by Start and Send, cleared when nothing waits
-	spaceOwner = "owner:" // + identity key; key: chain id; sort: flow / time of last activity
+	spaceOwner = "owner:" // + hash of the identity key, see ownerSpace; key: chain id; sort: flow / time of last activity
 	spaceChild = "child:" // + parent's chain id; key: chain id
 )
 
@@ -35,6 +37,13 @@ type ownerData struct {
 
 const activityLayout = "20060102T150405.000"
 
+// ownerSpace is the space of an identity's executions. The identity's key is
+// hashed, since it may be longer than a name in a journal.
+func ownerSpace(owner identity.Identity) string {
+	sum := sha256.Sum256([]byte(owner.Key()))
+	return spaceOwner + hex.EncodeToString(sum[:])
+}
+
 // ownerRow says that the principal owns the chain. A child's row lists under
 // no flow, so that it is not taken for an execution that its owner started.
 func ownerRow(principal *identity.Identity, chain, parent, flow string, state State, activity time.Time) []journal.Row {
@@ -47,7 +56,7 @@ func ownerRow(principal *identity.Identity, chain, parent, flow string, state St
 		flow = "flow:" + flow
 	}
 	return []journal.Row{{
-		Space: spaceOwner + principal.Key(), Key: chain,
+		Space: ownerSpace(*principal), Key: chain,
 		Sort: flow + "/" + activity.UTC().Format(activityLayout),
 		Data: mustEncode(ownerData{State: state, Parent: parent}),
 	}}
@@ -76,7 +85,7 @@ func endRows(principal *identity.Identity, chain, parent, flow string, state Sta
 // are not listed.
 func (rt *Runtime) Owned(ctx context.Context, owner identity.Identity, flow, after string, limit int) ([]Listed, error) {
 	prefix := "flow:" + flow + "/"
-	rows, err := rt.config.Store.List(ctx, spaceOwner+owner.Key(), prefix, after, limit, journal.Backward)
+	rows, err := rt.config.Store.List(ctx, ownerSpace(owner), prefix, after, limit, journal.Backward)
 	if err != nil {
 		return nil, fmt.Errorf("list executions: %w", err)
 	}

@@ -116,6 +116,25 @@ func TestCallers(t *testing.T) {
 	})
 }
 
+// The longest identity that is valid can own, be listed and send (C-2.10).
+func TestLongestIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, kernel.Config{Effects: []kernel.Effect{echo}, Flows: []kernel.Flow{chatter(&counter{})}})
+		long := strings.Repeat("\x01", identity.MaxFieldBytes) // six bytes each in JSON
+		who := identity.Identity{Tenant: identity.Some(long), Actor: long, OnBehalfOf: identity.Some(long)}
+		caller := kernel.By(identity.Principal{Identity: who})
+		if _, _, err := w.rt.Start(t.Context(), caller, kernel.StartRequest{Flow: "chatter", ID: "x", Input: map[string]int{}}); err != nil {
+			t.Fatalf("Start: %v", err)
+		}
+		if err := w.rt.Send(t.Context(), caller, "x", "in", quoted("m"), "id"); err != nil {
+			t.Errorf("Send: %v", err)
+		}
+		if list, err := w.rt.Owned(t.Context(), who, "chatter", "", 10); len(list) != 1 || err != nil {
+			t.Errorf("Owned = %v, %v; want one", list, err)
+		}
+	})
+}
+
 // What does not fit together is refused at construction (C-4.14, C-4.15).
 func TestConstruction(t *testing.T) {
 	good := chatter(&counter{})

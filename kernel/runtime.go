@@ -177,7 +177,10 @@ func (rt *Runtime) startID(req StartRequest) (id, parent string, err error) {
 			return "", "", fmt.Errorf("%w: the parent was stopped", ErrEnded)
 		}
 		if req.ID == "" {
-			return parent + "::" + req.ChildOf.ID, parent, nil
+			if id = parent + "::" + req.ChildOf.ID; len(id) > MaxIDBytes {
+				return "", "", fmt.Errorf("%w: the id of a child has at most %d bytes", ErrInvalid, MaxIDBytes)
+			}
+			return id, parent, nil
 		}
 	}
 	if req.ID == "" {
