@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/taint"
@@ -32,7 +33,7 @@ func TestPendingMessage(t *testing.T) {
 			t.Errorf("5 turns at 2 a generation are in generation %d, want 2", info.Generation)
 		}
 		for g := 1; g <= 2; g++ {
-			events, err := s.store.ReadRange(t.Context(), kernel.StreamOf("talk", g), 0, 1, 0)
+			events, err := s.store.ReadRange(t.Context(), kernel.StreamOf("talk", g), 0, 1, journal.Forward)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,6 +111,39 @@ func TestLargestMessageRotates(t *testing.T) {
 		got := s.hear(4)
 		if got[2] != "2/3 user accepted "+largest || got[3] != "2/4 assistant complete ok" {
 			t.Errorf("the largest text is answered with %.80q and %q", got[2], got[3])
+		}
+	})
+}
+
+// A rotation with a full window and the largest message trims the carry, and
+// what is trimmed stays in the transcript (C-19.7, C-19.9).
+func TestCarryIsTrimmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, "otherwise\n  say \"ok\"")
+		s.config.Settings.RotateEveryTurns = 5
+		for i := range 5 {
+			s.say(fmt.Sprint(i, strings.Repeat("x", 28_000)))
+		}
+		s.say(strings.Repeat("\x01", DefaultMaxTurnChars))
+		s.hear(12)
+		events, err := s.store.ReadRange(t.Context(), kernel.StreamOf("talk", 1), 0, 1, journal.Forward)
+		if err != nil || len(events) != 1 {
+			t.Fatalf("generation 1: %d events, %v", len(events), err)
+		}
+		started, err := kernel.DecodeEvent[kernel.Started](events[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		carry, err := CarryOf(started.Input, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := Settings{}.withDefaults().MaxCarryBytes
+		if n := len(started.Input); n > limit || n < limit-30_000 {
+			t.Errorf("the carry has %d bytes, want it trimmed to %d", n, limit)
+		}
+		if n := len(carry.Turns); n == 0 || carry.Turns[n-1].Turn != 5 {
+			t.Errorf("%d turns are carried", n)
 		}
 	})
 }
