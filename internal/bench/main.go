@@ -50,6 +50,7 @@ var sections = []struct {
 }{
 	{"kernel", benchKernel},
 	{"turns", benchTurns},
+	{"http", benchHTTP},
 	{"wake", benchWake},
 	{"idle", benchIdle},
 	{"history", benchHistory},
