@@ -273,7 +273,7 @@ func TestQueueBound(t *testing.T) {
 	})
 }
 
-// The bound of the queue costs a send one point read.
+// The bound of the queue costs a send one point read, in a long inbox too.
 func TestQueueBoundIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newMemoryWorld(t)
@@ -285,7 +285,7 @@ func TestQueueBoundIsCheap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 100 {
+		for range maxWaiting + 50 {
 			if _, err := w.client.SendTurn(t.Context(), ann, id, "hello", ""); err != nil {
 				t.Fatal(err)
 			}

@@ -31,9 +31,9 @@ func (x *exchange) readBody() error {
 	if x.r.ContentLength > MaxBodyBytes+drainBytes {
 		return errTooLarge
 	}
-	control := http.NewResponseController(x.w)
-	control.SetReadDeadline(time.Now().Add(bodyWithin)) // a reader without deadlines is bounded by its server
-	defer control.SetReadDeadline(time.Time{})          // left armed it would end the request's context
+	// net/http takes the deadline away when the body has come to its end. A
+	// connection that knows none is bounded by its server.
+	http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(bodyWithin))
 	body, err := io.ReadAll(io.LimitReader(x.r.Body, MaxBodyBytes+1))
 	if err != nil {
 		return badRequest("body-incomplete")

@@ -31,10 +31,6 @@ func (x *exchange) open(s *streams) (*pipe, error) {
 	if err := p.control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
 		return nil, fmt.Errorf("stream: %w", err)
 	}
-	// The server's deadline for reading the request would end the stream.
-	if err := p.control.SetReadDeadline(time.Time{}); err != nil {
-		return nil, fmt.Errorf("stream: %w", err)
-	}
 	header := x.w.Header()
 	header.Set("Content-Type", "text/event-stream") // exactly; a parameter keeps some proxies from flushing
 	header.Set("Cache-Control", "no-store, no-transform")

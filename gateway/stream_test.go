@@ -222,7 +222,6 @@ func (t *tape) SetWriteDeadline(deadline time.Time) error {
 	t.deadline = deadline
 	return nil
 }
-func (t *tape) SetReadDeadline(time.Time) error { return nil }
 func (t *tape) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

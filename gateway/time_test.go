@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,8 +83,8 @@ func TestLifetime(t *testing.T) {
 		}
 		time.Sleep(lifetime)
 		synctest.Wait()
-		if w.open() != 0 {
-			t.Errorf("%d streams are open after 15 min", w.open())
+		if subscribed := w.store.Counts().Subscriptions; w.open() != 0 || subscribed != 0 { // though the requests live on
+			t.Errorf("%d streams are open after 15 min, %d subscriptions live", w.open(), subscribed)
 		}
 	})
 }
@@ -118,7 +119,10 @@ func (w *world) piped(t *testing.T, change ...func(*http.Server)) (*http.Server,
 		change(server)
 	}
 	go server.Serve(listener)
-	t.Cleanup(func() { server.Close() })
+	t.Cleanup(func() {
+		server.Close()
+		time.Sleep(time.Second) // virtual; a connection that net/http cuts lingers
+	})
 	return server, listener
 }
 
@@ -202,6 +206,72 @@ func TestStalledClient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client that reads, but too slowly for what there is, does not hold up a
+// drain either.
+func TestDrainOfSlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, listener := w.piped(t)
+		id := w.start()
+		for range 10 {
+			w.say(id, strings.Repeat("x", 32000))
+		}
+		conn := listener.dial()
+		defer conn.Close()
+		openStream(conn, id)
+		var all sync.WaitGroup
+		all.Go(func() { io.Copy(io.Discard, slow{conn}) })
+		time.Sleep(time.Second)
+		begun := time.Now()
+		if err := w.gateway.Drain(t.Context()); err != nil || time.Since(begun) > drainWithin {
+			t.Errorf("Drain: %v after %v", err, time.Since(begun))
+		}
+		all.Wait()
+	})
+}
+
+// C-32.6: a client that sends its body in full before it reads gets the 413.
+func TestTooLargeReadInFull(t *testing.T) {
+	for _, size := range []int{MaxBodyBytes + 1, 300 << 10, MaxBodyBytes + drainBytes} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			_, listener := w.piped(t)
+			conn := listener.dial() // it buffers nothing
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST /v1/conversations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ann@acme\r\n"+
+				"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", size)
+			if _, err := io.WriteString(conn, strings.Repeat(" ", size)); err != nil {
+				t.Fatalf("a body of %d bytes is cut: %v", size, err)
+			}
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("a body of %d bytes: %v", size, err)
+			}
+			body, _ := io.ReadAll(response.Body)
+			if response.StatusCode != 413 || string(body) != `{"error":"too large"}` || !response.Close {
+				t.Errorf("a body of %d bytes: %d %s, close %v", size, response.StatusCode, body, response.Close)
+			}
+		})
+	}
+}
+
+// A body that never comes costs a place for 30 s.
+func TestBodyThatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, listener := w.piped(t)
+		conn := listener.dial()
+		defer conn.Close()
+		begun := time.Now()
+		fmt.Fprint(conn, "POST /v1/conversations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ann@acme\r\n"+
+			"Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{")
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || response.StatusCode != 400 || time.Since(begun) != bodyWithin {
+			t.Errorf("%+v, %v after %v; want a 400 after 30 s", response, err, time.Since(begun))
+		}
+	})
 }
 
 // A slow client that does read gets long texts whole: the deadline is for a
