@@ -95,7 +95,7 @@ func (m *remote) play(ctx context.Context, req model.Request, yield func(model.C
 			}
 			return r.finish(part)
 		default:
-			err = r.say("") // a sign of life, for whoever limits its silence
+			err = r.think(part)
 		}
 		if err != nil {
 			return err

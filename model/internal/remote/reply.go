@@ -11,11 +11,17 @@ import (
 	"github.com/parley-run/parley/model"
 )
 
+// maxUnseenBytes bounds the thoughts and the arguments of a reply together:
+// nobody downstream can, as arguments are not seen before they are whole. More
+// would not fit into an event of the journal.
+const maxUnseenBytes = 1 << 20
+
 // reply is a reply on its way from fantasy's parts to our chunks.
 type reply struct {
-	yield func(model.Chunk, error) bool
-	text  joiner
-	calls []model.Call
+	yield  func(model.Chunk, error) bool
+	text   joiner
+	calls  []model.Call
+	unseen int // bytes of thoughts and arguments
 }
 
 func (r *reply) emit(chunk model.Chunk) error {
@@ -26,6 +32,16 @@ func (r *reply) emit(chunk model.Chunk) error {
 }
 
 func (r *reply) say(text string) error { return r.emit(model.Chunk{Text: text}) }
+
+// think takes a part that is no text: a thought, a piece of a call, or nothing
+// but a sign of life, which it is for whoever limits the silence of a model.
+func (r *reply) think(part fantasy.StreamPart) error {
+	r.unseen += len(part.Delta) + len(part.ToolCallInput)
+	if r.unseen > maxUnseenBytes {
+		return fmt.Errorf("%w: its thoughts and calls are larger than %d bytes", model.ErrMalformed, maxUnseenBytes)
+	}
+	return r.say("")
+}
 
 // call keeps a call until the end mark, which says whether it is whole.
 func (r *reply) call(part fantasy.StreamPart) error {

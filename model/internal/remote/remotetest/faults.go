@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,11 @@ func (d Dialect) faults(t *testing.T) {
 		{
 			"arguments with a name twice",
 			stream(d.Begin, d.Call("a", "look", `"{\"a\":1,\"a\":2}"`), d.End(model.FinishCalls)), model.ErrMalformed, noRetry, "",
+		},
+		{
+			"arguments without end",
+			stream(d.Begin, good, d.Call("a", "look", slices.Repeat([]string{Quote(strings.Repeat("x", 256<<10))}, 5)...)),
+			model.ErrMalformed, noRetry, "Good ",
 		},
 		{"an error inside a 200", stream(d.Begin, good, d.Error(d.Transient, "on fire")), model.ErrUnavailable, 0, "Good "},
 		{"an error at once inside a 200", stream(d.Error(d.Transient, "on fire")), model.ErrUnavailable, 0, ""},
