@@ -31,11 +31,9 @@ const logBlock = 256
 // open locks the data directory and opens its journal; done gives both back.
 // Logs are read where nothing moves.
 func (f logFlags) open(ctx context.Context) (store journal.Store, done func() error, err error) {
-	path := f.Data
-	if path == "" {
-		if path, err = datadir.Default(); err != nil {
-			return nil, nil, err
-		}
+	path, err := f.path()
+	if err != nil {
+		return nil, nil, err
 	}
 	dir, err := datadir.Existing(path)
 	if err != nil {

@@ -35,7 +35,11 @@ func (c *logShow) show(ctx context.Context, store journal.Store, out io.Writer) 
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PLACE\tTIME\tSINCE\tKIND\tID\tBYTES")
+	head := "PLACE\tTIME\tSINCE\tKIND\tID\tBYTES"
+	if c.Text {
+		head += "\tDATA"
+	}
+	fmt.Fprintln(table, head)
 	for generation := range generations {
 		if err := c.rows(ctx, store, kernel.StreamOf(c.ID, generation), strconv.Itoa(generation), table); err != nil {
 			return err
@@ -61,12 +65,13 @@ func (c *logShow) rows(ctx context.Context, store journal.Store, stream, name st
 		if id == "" {
 			id = "-"
 		}
-		fmt.Fprintf(table, "%s.%d\t%s\t+%.3fs\t%s\t%s\t%d\n", name, event.Seq,
+		fmt.Fprintf(table, "%s.%d\t%s\t+%.3fs\t%s\t%s\t%d", name, event.Seq,
 			event.Time.UTC().Format("2006-01-02T15:04:05.000Z"), event.Time.Sub(last).Seconds(),
 			printable(event.Kind), id, len(event.Data))
-		if c.Text && len(event.Data) > 0 {
-			fmt.Fprintf(table, "  %s\n", printable(string(event.Data)))
+		if c.Text {
+			fmt.Fprintf(table, "\t%s", printable(string(event.Data)))
 		}
+		fmt.Fprintln(table)
 		last = event.Time
 	}
 	return nil

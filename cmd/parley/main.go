@@ -20,8 +20,11 @@ var version = "dev"
 
 // commands is the command line.
 type commands struct {
-	Token tokenCommands `cmd:"" help:"Make, list and revoke tokens; works beside a running server."`
-	Log   logCommands   `cmd:"" help:"Open the log of a conversation, in the directory of a stopped server."`
+	Serve        serveCommand         `cmd:"" help:"Run the server."`
+	Chat         chatCommand          `cmd:"" help:"Talk with the agent: reads lines, prints answers."`
+	Token        tokenCommands        `cmd:"" help:"Make, list and revoke tokens; works beside a running server."`
+	Conversation conversationCommands `cmd:"" help:"List, show and close conversations of a running server."`
+	Log          logCommands          `cmd:"" help:"Open the log of a conversation, in the directory of a stopped server."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }

@@ -19,12 +19,9 @@ type tokenCommands struct {
 
 // directory opens the data directory that the flags mean.
 func (f dataFlags) directory() (datadir.Dir, error) {
-	path := f.Data
-	if path == "" {
-		var err error
-		if path, err = datadir.Default(); err != nil {
-			return datadir.Dir{}, err
-		}
+	path, err := f.path()
+	if err != nil {
+		return datadir.Dir{}, err
 	}
 	return datadir.Open(path)
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/google/renameio/v2"
 )
 
+// ConfigName is the name of the configuration file in a data directory.
+const ConfigName = "parley.toml"
+
 // maxFileBytes is the largest file that is read from the directory, the
 // database aside. A token takes some 200 bytes.
 const maxFileBytes = 16 << 20
@@ -71,10 +74,6 @@ func (d Dir) Path() string { return d.path }
 
 // Database is the path of the journal.
 func (d Dir) Database() string { return d.file("parley.db") }
-
-// ConfigFile is the path of the configuration that is read where no other is
-// named.
-func (d Dir) ConfigFile() string { return d.file("parley.toml") }
 
 func (d Dir) file(name string) string { return filepath.Join(d.path, name) }
 

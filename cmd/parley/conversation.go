@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// conversationCommands are parley conversation ….
+type conversationCommands struct {
+	List  conversationList  `cmd:"" help:"List your conversations, newest activity first."`
+	Show  conversationShow  `cmd:"" help:"Show a conversation."`
+	Close conversationClose `cmd:"" help:"Close a conversation; it can still be read."`
+}
+
+// remoteFlags say which running server is meant, and who asks.
+type remoteFlags struct {
+	dataFlags
+	clientFlags
+}
+
+// client returns a client of the running server.
+func (f remoteFlags) client() (*client.Client, error) {
+	path, err := f.path()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := datadir.Existing(path)
+	if err != nil {
+		return nil, err
+	}
+	return f.connect(dir, nil)
+}
+
+type conversationList struct{ remoteFlags }
+
+// Run lists every conversation, a line each.
+func (c *conversationList) Run(ctx context.Context, terminal console) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(terminal.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tSTATE\tTURNS\tUPDATED\tTITLE")
+	for cursor := ""; ; {
+		page, err := server.List(ctx, cursor, conversation.MaxPage)
+		if err != nil {
+			return explain(ctx, err)
+		}
+		for _, listed := range page.Conversations {
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", listed.ID, listed.State, listed.Turns,
+				listed.Updated.Local().Format(time.DateTime), printable(listed.Title))
+		}
+		if page.Done {
+			return table.Flush()
+		}
+		cursor = page.Next
+	}
+}
+
+type conversationShow struct {
+	remoteFlags
+	ID string `arg:"" help:"The conversation's id, from parley conversation list."`
+}
+
+// Run prints the transcript.
+func (c *conversationShow) Run(ctx context.Context, terminal console) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	info, err := server.Status(ctx, c.ID)
+	if err != nil {
+		return unknown(ctx, c.ID, err)
+	}
+	fmt.Fprintf(terminal.out, "conversation %s, %s, %s\n", info.ID, info.State, count(info.Turns, "turn"))
+	options := conversation.HistoryOptions{Limit: conversation.MaxPage}
+	for {
+		page, err := server.History(ctx, c.ID, options)
+		if err != nil {
+			return unknown(ctx, c.ID, err)
+		}
+		for _, record := range page.Entries {
+			writeRecord(terminal.out, record)
+		}
+		if page.Done {
+			return nil
+		}
+		options.Cursor = &page.Next
+	}
+}
+
+// writeRecord prints an entry: when, who, what became of it, and the text,
+// whose further lines are set in.
+func writeRecord(out io.Writer, record conversation.Record) {
+	what := string(record.Status)
+	if record.Reason != "" {
+		what += " (" + string(record.Reason) + ")"
+	}
+	text := strings.ReplaceAll(printableLines(record.Text), "\n", "\n    ")
+	fmt.Fprintf(out, "\n%s  turn %d  %s, %s\n    %s\n",
+		record.Time.Local().Format(time.DateTime), record.Turn, record.Role, printable(what), text)
+}
+
+type conversationClose struct {
+	remoteFlags
+	ID string `arg:"" help:"The conversation's id, from parley conversation list."`
+}
+
+// Run closes the conversation.
+func (c *conversationClose) Run(ctx context.Context) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	return unknown(ctx, c.ID, server.Close(ctx, c.ID))
+}
+
+// unknown says which conversation is not there, or is not the caller's: the two
+// cannot be told apart (C-23.7).
+func unknown(ctx context.Context, id string, err error) error {
+	if errors.Is(err, conversation.ErrNotFound) {
+		return fmt.Errorf("no conversation %q of yours; see parley conversation list", id)
+	}
+	return explain(ctx, err)
+}

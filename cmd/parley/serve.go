@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/parley-run/parley/server"
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// serverFlags are the flags of a server. They stand over the environment, the
+// environment over the configuration file, the file over the defaults.
+type serverFlags struct {
+	dataFlags
+	Config string `env:"PARLEY_CONFIG" placeholder:"FILE" help:"Configuration; parley.toml in the data directory, if it is there, unless named."`
+	Model  string `env:"PARLEY_MODEL" placeholder:"NAME" help:"The model: eliza (the default), script:FILE, openai/NAME, anthropic/NAME."`
+	System string `env:"PARLEY_SYSTEM" placeholder:"TEXT" help:"The agent's system prompt."`
+}
+
+// configuration is the server that flags, environment and file describe.
+func (f serverFlags) configuration() (server.Config, error) {
+	path, err := f.path()
+	if err != nil {
+		return server.Config{}, err
+	}
+	file := f.Config
+	if file == "" {
+		file = filepath.Join(path, datadir.ConfigName)
+	}
+	settings, err := server.ReadSettings(file)
+	if err != nil && (f.Config != "" || !errors.Is(err, fs.ErrNotExist)) {
+		return server.Config{}, err
+	}
+	settings.Model = cmp.Or(f.Model, settings.Model)
+	settings.System = cmp.Or(f.System, settings.System)
+	return server.Config{Data: path, Settings: settings}, nil
+}
+
+type serveCommand struct {
+	serverFlags
+	Listen string `env:"PARLEY_LISTEN" placeholder:"ADDR" help:"Address of the HTTP server, 127.0.0.1:7275 unless named; with port 0 any free one."`
+}
+
+// Run serves until a signal, or until the journal fails.
+func (c *serveCommand) Run(ctx context.Context, terminal console) error {
+	config, err := c.configuration()
+	if err != nil {
+		return err
+	}
+	config.Settings.Listen = cmp.Or(c.Listen, config.Settings.Listen)
+	config.Log = slog.New(slog.NewTextHandler(terminal.err, nil))
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	s, err := server.New(ctx, config)
+	if running, ok := errors.AsType[*server.RunningError](err); ok {
+		_, err := fmt.Fprintf(terminal.out, "%v\n", running)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(terminal.out, greeting(s))
+	if hint := server.Hint(config.Settings.Model, os.Getenv); hint != "" {
+		fmt.Fprintln(terminal.out, hint)
+	}
+	if !s.Local() {
+		config.Log.Warn("other machines can reach this server, and tokens travel as they are: put TLS in front", "address", s.URL())
+	}
+	return s.Run(ctx)
+}
+
+// greeting is the line of a start: where the server is, where its token lies,
+// and how to talk with it.
+func greeting(s *server.Server) string {
+	data := ""
+	if standard, err := datadir.Default(); err != nil || standard != s.Directory().Path() {
+		data = fmt.Sprintf(` ARGS="--data %s"`, s.Directory().Path())
+	}
+	return fmt.Sprintf("parley serves at %s; the token of %q lies in %s; make chat%s talks with it",
+		s.URL(), server.Owner.Actor, s.Directory().OwnTokenFile(), data)
+}
+
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. From
+// then on a second one kills the process.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+		}
+		signal.Stop(signals) // before anybody begins to stop
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// path is the data directory that the flags mean.
+func (f dataFlags) path() (string, error) {
+	if f.Data == "" {
+		return datadir.Default()
+	}
+	return filepath.Abs(f.Data)
+}

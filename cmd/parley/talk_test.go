@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// The answer to a line is that of the line's own turn; what others say and are
+// answered meanwhile is heard, and ends nothing.
+func TestHear(t *testing.T) {
+	user := func(turn int, text string) conversation.Record {
+		return conversation.Record{Turn: turn, Role: conversation.RoleUser, Status: conversation.StatusAccepted, Text: text}
+	}
+	reply := func(turn int, status conversation.Status, text string) conversation.Record {
+		return conversation.Record{Turn: turn, Role: conversation.RoleAssistant, Status: status, Text: text}
+	}
+	rejected := conversation.Record{Role: conversation.RoleUser, Status: conversation.StatusRejected, Reason: conversation.ReasonStale, Text: "mine"}
+	bare := rejected
+	bare.Text = ""
+	failed := reply(3, conversation.StatusFailed, "")
+	failed.Reason, failed.ErrorID = conversation.ReasonModelError, "x1"
+	tests := map[string]struct {
+		records []conversation.Record
+		after   int // records that are heard before the line is dealt with
+		out     string
+		err     string
+	}{
+		"answered":         {[]conversation.Record{user(3, "mine"), reply(3, conversation.StatusComplete, "yes")}, 2, "yes\n", ""},
+		"interrupted":      {[]conversation.Record{user(3, "mine"), reply(3, conversation.StatusInterrupted, "ye")}, 2, "ye\n", ""},
+		"an older answer":  {[]conversation.Record{reply(2, conversation.StatusComplete, "old"), user(3, "mine"), reply(3, conversation.StatusComplete, "yes")}, 3, "old\nyes\n", ""},
+		"somebody else's":  {[]conversation.Record{user(3, "theirs"), reply(3, conversation.StatusComplete, "them"), user(4, "mine"), reply(4, conversation.StatusComplete, "yes")}, 4, "them\nyes\n", ""},
+		"failed":           {[]conversation.Record{user(3, "mine"), failed}, 2, "", "parley: no answer: model-error, error id x1\n"},
+		"rejected":         {[]conversation.Record{rejected}, 1, "", "parley: the message was rejected: stale\n"},
+		"rejected, unread": {[]conversation.Record{bare}, 1, "", "parley: the message was rejected: stale\n"},
+		"not yet":          {[]conversation.Record{user(3, "mine")}, 0, "", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, errs strings.Builder
+			talk := &talk{terminal: console{out: &out, err: &errs}}
+			turn, after := 0, 0
+			for i, record := range tt.records {
+				if talk.hear(record, "mine", &turn) {
+					after = i + 1
+					break
+				}
+			}
+			if after != tt.after || out.String() != tt.out || errs.String() != tt.err {
+				t.Errorf("dealt with after %d records, with %q and %q, want %d, %q and %q", after, out.String(), errs.String(), tt.after, tt.out, tt.err)
+			}
+		})
+	}
+}
+
+// A server that is away is waited for, but not for ever.
+func TestFinderGivesUp(t *testing.T) {
+	dir, err := datadir.Open(filepath.Join(t.TempDir(), "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var gaveUp error
+		f := &finder{dir: dir, giveUp: func(err error) { gaveUp = err }}
+		try := func() {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://parley.invalid/v1/conversations", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.RoundTrip(r); err == nil || !strings.Contains(err.Error(), "parley serve --data "+dir.Path()) {
+				t.Fatalf("RoundTrip without a server = %v, want what to do", err)
+			}
+		}
+		try()
+		time.Sleep(patience)
+		if try(); gaveUp != nil {
+			t.Fatalf("after %v it has given up: %v", patience, gaveUp)
+		}
+		time.Sleep(time.Millisecond)
+		if try(); gaveUp == nil || !strings.Contains(gaveUp.Error(), "away for 1m0s") {
+			t.Errorf("after more than %v it gives up with %v", patience, gaveUp)
+		}
+	})
+}
+
+// What the server will never take is not sent again; all else is.
+func TestMayPass(t *testing.T) {
+	tests := []struct {
+		err  error
+		want bool
+	}{
+		{errors.New("connection refused"), true},
+		{&client.Error{Status: 503, Code: "unavailable"}, true},
+		{&client.Error{Status: 429, Code: "QueueFull"}, true},
+		{&client.Error{Status: 404, Code: "not found"}, false},
+		{&client.Error{Status: 409, Code: "ConversationClosed"}, false},
+		{fmt.Errorf("send: %w", &client.Error{Status: 401, Code: "unauthorized"}), false},
+	}
+	for _, tt := range tests {
+		if got := mayPass(tt.err); got != tt.want {
+			t.Errorf("mayPass(%v) = %t, want %t", tt.err, got, tt.want)
+		}
+	}
+}
