@@ -26,7 +26,7 @@ chat: build ## talk in the terminal; ARGS are its flags
 	@exec bin/parley chat $(ARGS)
 
 build: ## build bin/parley
-	@CGO_ENABLED=0 go build -ldflags '-X main.version=$(VERSION)' -o bin/parley ./cmd/parley
+	@CGO_ENABLED=0 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 test: ## run every test, with the race detector where it works; ARGS are flags of go test
 	@go run ./internal/testrun $(ARGS) ./...
