@@ -24,13 +24,12 @@ const PollInterval = time.Second
 // Errors: [ErrNotFound].
 func (c *Client) Follow(ctx context.Context, caller *identity.Principal, id string, from *Cursor) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
 		tail, err := c.Tail(ctx, caller, id, from)
 		if err != nil {
 			yield(Record{}, err)
 			return
 		}
+		defer tail.Close()
 		for {
 			news, err := tail.Read(ctx)
 			if err != nil {
@@ -56,7 +55,7 @@ func (c *Client) Follow(ctx context.Context, caller *identity.Principal, id stri
 // Tail follows a conversation for a reader that has other things to wait for
 // too, as a stream has: read all there is with [Tail.Read], then wait until
 // [Tail.Hint] receives or [PollInterval] has passed, and read again. It belongs
-// to one goroutine, and starts none.
+// to one goroutine, and starts none. [Tail.Close] frees what it holds.
 type Tail struct {
 	scan    *scan
 	over    bool // the conversation has ended; what is left is to read
@@ -90,10 +89,11 @@ func (c *Client) Tail(ctx context.Context, caller *identity.Principal, id string
 	return &Tail{scan: s, over: info.State.Over(), release: func() {}, hinted: -1}, nil
 }
 
-// Read returns what there is after the last read, one page of it at most.
-//
-// ctx is that of the whole following: the subscription behind [Tail.Hint]
-// lives until it is done.
+// Close frees the subscription behind [Tail.Hint].
+func (t *Tail) Close() { t.release() }
+
+// Read returns what there is after the last read, one page of it at most. ctx
+// must live as long as the Tail: the subscription ends with it.
 func (t *Tail) Read(ctx context.Context) (News, error) {
 	t.dropClosed()
 	t.scan.budget, t.scan.done = DefaultMaxScan, false

@@ -27,12 +27,12 @@ func (g *Gateway) events(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(x.r.Context())
-	defer cancel() // releases the subscription
+	ctx := x.r.Context()
 	tail, err := g.client.Tail(ctx, x.caller, x.id, from)
 	if err != nil {
 		return err
 	}
+	defer tail.Close()
 	news, err := tail.Read(ctx)
 	for err == nil && from != nil && news.More && len(news.Entries) == 0 {
 		news, err = tail.Read(ctx) // is there anything behind the cursor?
@@ -89,8 +89,8 @@ type stream struct {
 	x       *exchange
 	pipe    *pipe
 	tail    *conversation.Tail
-	frames  []byte      // that are not written yet
-	silence *time.Timer // fires when nothing was written for a while
+	frames  []byte    // that are not written yet
+	written time.Time // when something was written last
 }
 
 // always can be received from at any time.
@@ -102,12 +102,9 @@ var always = func() <-chan struct{} {
 
 // run writes what there is and what comes, until something ends the stream.
 func (s *stream) run(ctx context.Context, info conversation.Info, news conversation.News) error {
-	ending := time.NewTimer(lifetime - rand.N(lifetime/5))
-	defer ending.Stop()
-	poll := time.NewTicker(conversation.PollInterval)
-	defer poll.Stop()
-	s.silence = time.NewTimer(keepAlive)
-	defer s.silence.Stop()
+	ending := time.Now().Add(between(lifetime*8/10, lifetime-conversation.PollInterval))
+	tick := time.NewTicker(conversation.PollInterval) // one for all: an idle stream is to cost little
+	defer tick.Stop()
 
 	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: info}) // C-30.1
 	for {
@@ -121,22 +118,19 @@ func (s *stream) run(ctx context.Context, info conversation.Info, news conversat
 		if news.More {
 			again = always
 		}
-		read := true
 		select {
 		case <-again:
-		case <-poll.C:
-		case <-s.silence.C:
-			s.frames = append(s.frames, comment...)
-			news.Entries, read = nil, false
-		case <-ending.C:
-			return s.end(frame{event: eventReconnect, data: struct{}{}})
+		case now := <-tick.C:
+			if !now.Before(ending) {
+				return s.end(frame{event: eventReconnect, data: struct{}{}})
+			}
+			if now.Sub(s.written) >= keepAlive {
+				s.frames = append(s.frames, comment...)
+			}
 		case <-s.gateway.streams.draining:
 			return s.end(comeBack())
 		case <-ctx.Done():
 			return ctx.Err()
-		}
-		if !read {
-			continue
 		}
 		var err error
 		if news, err = s.tail.Read(ctx); err != nil {
@@ -167,7 +161,7 @@ func (s *stream) flush() error {
 	}
 	err := s.pipe.send(s.frames)
 	s.frames = nil
-	s.silence.Reset(keepAlive)
+	s.written = time.Now()
 	return err
 }
 
