@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-run/parley/fault"
 	"github.com/parley-run/parley/identity"
@@ -138,7 +139,7 @@ func (l *lab) start(j job) string {
 	return id
 }
 
-// wait waits for the end of a run.
+// wait waits for the end of a run, at most a day of virtual time.
 func (l *lab) wait(id string) done {
 	l.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -147,6 +148,8 @@ func (l *lab) wait(id string) done {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	patience := time.NewTimer(24 * time.Hour)
+	defer patience.Stop()
 	for {
 		info, err := l.rt.Query(ctx, l.rt.System(), id)
 		if err != nil {
@@ -159,7 +162,11 @@ func (l *lab) wait(id string) done {
 			}
 			return d
 		}
-		<-wake
+		select {
+		case <-wake:
+		case <-patience.C:
+			l.t.Fatalf("run %s does not end; it is %s %s", id, info.State, info.Fault)
+		}
 	}
 }
 

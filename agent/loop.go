@@ -116,7 +116,7 @@ func (l *loop) limit(round int, said Said) string {
 // for an interruption only at its checkpoints, and every one is on record, so
 // that a replay ends where the run did (C-10.9).
 func (l *loop) checkpoint(site string) {
-	l.c.Decide(l.id+"#abort:"+site, SourceCheckpoint, func(context.Context) (bool, error) { return false, nil })
+	_, _ = l.c.Decide(l.id+"#abort:"+site, SourceCheckpoint, func(context.Context) (bool, error) { return false, nil })
 }
 
 // use runs the calls of one reply side by side and adds their results.

@@ -154,14 +154,22 @@ func (s *stage) say(text string) {
 }
 
 // hear waits until the transcript has n records and returns it, one line each.
+// After an hour of virtual time the test fails.
 func (s *stage) hear(n int) []string {
 	s.t.Helper()
+	patience := time.NewTimer(time.Hour)
+	defer patience.Stop()
 	for {
 		lines := s.transcript()
 		if len(lines) >= n {
 			return lines
 		}
-		<-s.changed
+		select {
+		case <-s.changed:
+		case <-patience.C:
+			info := s.state()
+			s.t.Fatalf("the transcript stays at %q; the execution is %s %s", lines, info.State, info.Fault)
+		}
 	}
 }
 

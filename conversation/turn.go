@@ -35,7 +35,7 @@ func (d *dialogue) consume(payload jsontext.Value) (closed bool) {
 	case v.Reason != "":
 		d.reject(n, b, v)
 	case b.Kind == KindClose:
-		d.c.Decide(idClosed, SourceRecord, func(context.Context) (Closed, error) {
+		_, _ = d.c.Decide(idClosed, SourceRecord, func(context.Context) (Closed, error) {
 			return Closed{Asker: b.Asker, Time: v.At}, nil
 		})
 		return true
@@ -101,7 +101,7 @@ type Dropped struct {
 func (d *dialogue) drop(n int) {
 	d.dropped++
 	if d.dropped%dropStep == 0 {
-		d.c.Decide(idDropped(n), SourceRecord, func(context.Context) (Dropped, error) {
+		_, _ = d.c.Decide(idDropped(n), SourceRecord, func(context.Context) (Dropped, error) {
 			return Dropped{d.dropped}, nil
 		})
 	}
