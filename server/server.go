@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -53,7 +54,7 @@ type Server struct {
 }
 
 // New makes a server: it checks the configuration, listens, locks the data
-// directory, makes keys and a token on a first start, opens the journal and
+// directory, opens the journal, makes keys and a token on a first start, and
 // wakes the conversations that have work waiting. What goes wrong before the
 // lock leaves no trace. A server that was made must be run, once.
 //
@@ -121,10 +122,7 @@ func (s *Server) take(ctx context.Context, config Config) error {
 	if s.dir, err = datadir.Open(config.Data); err != nil {
 		return err
 	}
-	if s.lock, err = lockDirectory(ctx, s.dir); err != nil {
-		return err
-	}
-	s.first, err = s.lock.Prepare(Owner)
+	s.lock, err = lockDirectory(ctx, s.dir)
 	return err
 }
 
@@ -139,21 +137,34 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("listen on %s: %w; name another address with --listen, such as --listen 127.0.0.1:0 for any free port", address, err)
 }
 
-// assemble puts the parts together and starts what waits.
-func (s *Server) assemble(ctx context.Context, config Config, m model.Model) error {
-	raw, err := s.dir.Keys()
-	if err != nil {
-		return err
-	}
-	keys, err := conversation.NewKeys(raw[0], raw[1:]...)
-	if err != nil {
-		return err
+// open opens the journal and returns the keys, which a first start makes. Keys
+// are looked at before the journal is made, and made after it was found whole:
+// a start that fails changes nothing.
+func (s *Server) open(ctx context.Context, config Config) (conversation.Keys, error) {
+	if _, err := s.dir.Keys(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return conversation.Keys{}, err
 	}
 	store, err := config.open(ctx, s.dir.Database())
 	if err != nil {
-		return err
+		return conversation.Keys{}, err
 	}
 	s.store = store
+	if s.first, err = s.lock.Prepare(Owner); err != nil {
+		return conversation.Keys{}, err
+	}
+	raw, err := s.dir.Keys()
+	if err != nil {
+		return conversation.Keys{}, err
+	}
+	return conversation.NewKeys(raw[0], raw[1:]...)
+}
+
+// assemble puts the parts together and starts what waits.
+func (s *Server) assemble(ctx context.Context, config Config, m model.Model) error {
+	keys, err := s.open(ctx, config)
+	if err != nil {
+		return err
+	}
 	flow, err := newFlow(config.Settings, keys, m, s.log)
 	if err != nil {
 		return err

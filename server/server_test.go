@@ -237,6 +237,9 @@ func TestDamagedDirectory(t *testing.T) {
 			if dir.Held() {
 				t.Error("a refused start holds the directory")
 			}
+			if files, err := filepath.Glob(filepath.Join(w.config.Data, "*")); len(files) != 2 || err != nil {
+				t.Errorf("the directory holds %q, %v, want the damaged file and the lock", files, err)
+			}
 		})
 	}
 }
@@ -290,6 +293,39 @@ func TestStopEndsStreams(t *testing.T) {
 	if err := <-s.done; err != nil {
 		t.Errorf("Run = %v", err)
 	}
+}
+
+// SSE-2: a stream outlives the time that a request may take to be read.
+func TestStreamOutlivesReadTimeout(t *testing.T) {
+	w := newWorld(t)
+	s, err := New(t.Context(), w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.http.ReadTimeout, s.http.ReadHeaderTimeout = 100*time.Millisecond, 100*time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{Server: s, t: t, stop: stop, done: make(chan error, 1)}
+	go func() { r.done <- s.Run(ctx) }()
+	defer r.end()
+	id, err := r.me().Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for event, err := range r.me().Events(t.Context(), id, nil) {
+		if err != nil {
+			t.Fatalf("the stream ends with %v", err)
+		}
+		if event.Kind == client.Status {
+			<-time.After(300 * time.Millisecond) // real sockets know no virtual time
+			if _, err := r.me().Send(t.Context(), id, "hello", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if event.Kind == client.Message {
+			return
+		}
+	}
+	t.Error("the stream ends without the message")
 }
 
 func TestURL(t *testing.T) {

@@ -98,7 +98,12 @@ func (c *chatCommand) talk(ctx context.Context, data string, terminal console) e
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	server, err := c.connect(dir, giveUp)
+	server, err := c.connect(dir, absence{
+		began: func() {
+			fmt.Fprintf(terminal.err, "the server on %s is away; waiting for it for up to %v\n", dir.Path(), patience)
+		},
+		tooLong: giveUp,
+	})
 	if err != nil {
 		return err
 	}

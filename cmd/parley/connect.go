@@ -27,16 +27,22 @@ func (f clientFlags) token(dir datadir.Dir) (identity.Secret, error) {
 	return datadir.ReadToken(dir.OwnTokenFile())
 }
 
-// connect returns a client of the directory's server. If the server is away for
-// longer than patience, giveUp is told, unless it is nil.
-func (f clientFlags) connect(dir datadir.Dir, giveUp func(error)) (*client.Client, error) {
+// absence is told when the server can no longer be reached, and when it has been
+// away for longer than patience.
+type absence struct {
+	began   func()
+	tooLong func(error)
+}
+
+// connect returns a client of the directory's server.
+func (f clientFlags) connect(dir datadir.Dir, absence absence) (*client.Client, error) {
 	token, err := f.token(dir)
 	if err != nil {
 		return nil, err
 	}
 	// The address below is a placeholder: the one in the directory is looked up
 	// for each request, because a server that comes back may have another.
-	return client.New("http://parley.invalid", token.Reveal(), &http.Client{Transport: &finder{dir: dir, giveUp: giveUp}})
+	return client.New("http://parley.invalid", token.Reveal(), &http.Client{Transport: &finder{dir: dir, absence: absence}})
 }
 
 // patience is how long a server may be away, restarting, before a talk with it
@@ -46,8 +52,8 @@ const patience = time.Minute
 // finder sends each request to where the directory's server is now. A token
 // goes to nobody else: the address counts only while its server holds the lock.
 type finder struct {
-	dir    datadir.Dir
-	giveUp func(error)
+	dir     datadir.Dir
+	absence absence
 
 	mu   sync.Mutex
 	away time.Time // since when no request has reached the server; zero if the last one did
@@ -63,8 +69,9 @@ func (f *finder) RoundTrip(r *http.Request) (*http.Response, error) {
 		f.away = time.Time{}
 	case f.away.IsZero():
 		f.away = time.Now()
-	case f.giveUp != nil && time.Since(f.away) > patience:
-		f.giveUp(fmt.Errorf("the server has been away for %v: %w", patience, err))
+		f.absence.began()
+	case time.Since(f.away) > patience:
+		f.absence.tooLong(fmt.Errorf("the server has been away for %v: %w", patience, err))
 	}
 	return answer, err
 }

@@ -37,7 +37,7 @@ func (f remoteFlags) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.connect(dir, nil)
+	return f.connect(dir, absence{began: func() {}, tooLong: func(error) {}}) // the error says it
 }
 
 type conversationList struct{ remoteFlags }

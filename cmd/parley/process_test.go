@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -296,6 +298,42 @@ func TestSecondSignalKills(t *testing.T) {
 	out.Close()
 	if state := server.cmd.ProcessState.Sys().(syscall.WaitStatus); !state.Signaled() || state.Signal() != syscall.SIGTERM {
 		t.Errorf("after a second SIGTERM the server ends with %v, want the signal", server.cmd.ProcessState)
+	}
+}
+
+// OPENAI_BASE_URL and OPENAI_API_KEY name a compatible service; the key goes
+// there and nowhere else.
+func TestCompatibleService(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 8)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.Path + " " + r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, delta := range []string{`{"role":"assistant","content":"from "}`, `{"content":"afar"}`} {
+			fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
+		}
+		io.WriteString(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	defer service.Close()
+	data := filepath.Join(t.TempDir(), "data")
+	chat := start(t, func(cmd *exec.Cmd) {
+		cmd.Stdin = strings.NewReader("hello\n")
+		cmd.Env = append(cmd.Env, "PARLEY_MODEL=openai/some-model", "OPENAI_API_KEY=sekrit", "OPENAI_BASE_URL="+service.URL+"/v1")
+	}, "chat", "--data", data)
+	if status := chat.end(); status != 0 || chat.stdout.String() != "from afar\n" {
+		t.Errorf("chat exits with %d, %q and %q, want the service's answer", status, chat.stdout.String(), chat.stderr.String())
+	}
+	if got, want := <-asked, "POST /v1/chat/completions Bearer sekrit"; got != want {
+		t.Errorf("the service is asked %q, want %q", got, want)
+	}
+	files, err := filepath.Glob(filepath.Join(data, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("Glob = %v, %v", files, err)
+	}
+	for _, file := range files {
+		if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "sekrit") {
+			t.Errorf("%s holds the key, or cannot be read: %v", file, err)
+		}
 	}
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/parley-run/parley/client"
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/server"
 	"github.com/parley-run/parley/server/datadir"
 )
 
@@ -62,6 +66,47 @@ func TestHear(t *testing.T) {
 	}
 }
 
+// Prompts are for people: on a terminal each line is asked for.
+func TestPrompts(t *testing.T) {
+	s, err := server.New(t.Context(), server.Config{
+		Data:     filepath.Join(t.TempDir(), "data"),
+		Settings: server.Settings{Listen: "127.0.0.1:0", Model: "script:" + writeFile(t, "echo.txt", "otherwise\n reply\n")},
+		Log:      slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	for _, interactive := range []bool{true, false} {
+		me := reader(t, s.Directory().Path())
+		id, err := me.Start(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		terminal := console{in: strings.NewReader("hello\n\nyou\n"), out: &out, err: io.Discard}
+		if err := (&talk{server: me, id: id, terminal: terminal, interactive: interactive}).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := "hello\nyou\n"
+		if interactive {
+			want = "> hello\n> > you\n> \n"
+		}
+		if out.String() != want {
+			t.Errorf("interactive %t: the talk prints %q, want %q", interactive, out.String(), want)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if isTerminal(console{in: strings.NewReader(""), out: io.Discard}) {
+		t.Error("a text is taken for a terminal")
+	}
+}
+
 // A server that is away is waited for, but not for ever.
 func TestFinderGivesUp(t *testing.T) {
 	dir, err := datadir.Open(filepath.Join(t.TempDir(), "data"))
@@ -70,7 +115,8 @@ func TestFinderGivesUp(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var gaveUp error
-		f := &finder{dir: dir, giveUp: func(err error) { gaveUp = err }}
+		began := 0
+		f := &finder{dir: dir, absence: absence{began: func() { began++ }, tooLong: func(err error) { gaveUp = err }}}
 		try := func() {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://parley.invalid/v1/conversations", nil)
@@ -89,6 +135,9 @@ func TestFinderGivesUp(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		if try(); gaveUp == nil || !strings.Contains(gaveUp.Error(), "away for 1m0s") {
 			t.Errorf("after more than %v it gives up with %v", patience, gaveUp)
+		}
+		if began != 1 {
+			t.Errorf("the absence began %d times, want once", began)
 		}
 	})
 }
