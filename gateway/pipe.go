@@ -23,21 +23,25 @@ type pipe struct {
 	streams *streams
 }
 
+func newPipe(w http.ResponseWriter, s *streams) pipe {
+	return pipe{w: w, control: http.NewResponseController(w), streams: s}
+}
+
 // open writes the head of a stream. It fails, before anything is written, on a
-// connection that knows no deadlines or cannot flush: behind such a wrapper a
-// stream would hang, and it had better be seen.
-func (x *exchange) open(s *streams) (*pipe, error) {
-	p := &pipe{w: x.w, control: http.NewResponseController(x.w), streams: s}
-	if err := p.control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
-		return nil, fmt.Errorf("stream: %w", err)
+// connection that knows no deadlines: behind a wrapper that hides them a stream
+// would hang, and it had better be seen.
+func (p *pipe) open(x *exchange) error {
+	if err := p.control.SetWriteDeadline(p.streams.deadline(writeWithin)); err != nil {
+		return fmt.Errorf("stream: %w", err)
 	}
-	header := x.w.Header()
+	defer p.control.SetWriteDeadline(time.Time{})
+	header := p.w.Header()
 	header.Set("Content-Type", "text/event-stream") // exactly; a parameter keeps some proxies from flushing
 	header.Set("Cache-Control", "no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	x.started = true
-	x.w.WriteHeader(http.StatusOK)
-	return p, nil
+	p.w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 // send writes frames and flushes. After an error the stream is over: what was

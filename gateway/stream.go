@@ -23,47 +23,61 @@ const (
 // events is GET /v1/conversations/{id}/events (C-29.6, C-30): the entries of
 // the transcript from a cursor on, and those to come.
 func (g *Gateway) events(x *exchange) error {
+	s, err := g.prepare(x)
+	if s == nil {
+		return err
+	}
+	defer s.tail.Close()
+	leave, ok := g.streams.enter()
+	if ok {
+		defer leave()
+	} else {
+		s.frames, s.news = comeBack().append(nil), conversation.News{}
+	}
+	if err := s.pipe.open(x); err != nil || x.r.Method == http.MethodHead {
+		return err
+	}
+	if !ok {
+		s.flush()
+		return nil
+	}
+	s.run(x.r.Context()) // what ended it was told to the client, or the client is gone
+	return nil
+}
+
+// prepare does all that can still be answered without a stream, and is a
+// function of its own so that its stack is gone while the stream is idle. It
+// returns neither stream nor error where it has given the answer.
+func (g *Gateway) prepare(x *exchange) (*stream, error) {
 	from, err := x.streamCursor()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx := x.r.Context()
 	tail, err := g.client.Tail(ctx, x.caller, x.id, from)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer tail.Close()
-	news, err := tail.Read(ctx)
-	for err == nil && from != nil && news.More && len(news.Entries) == 0 {
-		news, err = tail.Read(ctx) // is there anything behind the cursor?
+	s := &stream{gateway: g, x: x, pipe: newPipe(x.w, &g.streams), tail: tail}
+	s.news, err = tail.Read(ctx)
+	for err == nil && from != nil && s.news.More && len(s.news.Entries) == 0 {
+		s.news, err = tail.Read(ctx) // is there anything behind the cursor?
 	}
-	if err != nil {
-		return err
+	nothing := from != nil && s.news.Over && len(s.news.Entries) == 0
+	var info conversation.Info
+	if err == nil && !nothing {
+		info, err = g.client.Status(ctx, x.caller, x.id)
 	}
-	if from != nil && news.Over && len(news.Entries) == 0 {
-		x.started = true
-		x.w.WriteHeader(http.StatusNoContent) // C-30.16: a browser stops asking
-		return nil
+	if err != nil || nothing {
+		tail.Close()
+		if nothing {
+			x.started = true
+			x.w.WriteHeader(http.StatusNoContent) // C-30.16: a browser stops asking
+		}
+		return nil, err
 	}
-	info, err := g.client.Status(ctx, x.caller, x.id)
-	if err != nil {
-		return err
-	}
-	leave, ok := g.streams.enter()
-	if ok {
-		defer leave()
-	}
-	p, err := x.open(&g.streams)
-	if err != nil || x.r.Method == http.MethodHead {
-		return err
-	}
-	if !ok {
-		p.send(comeBack().append(nil))
-		return nil
-	}
-	s := &stream{gateway: g, x: x, pipe: p, tail: tail}
-	s.run(ctx, info, news) // what ended it was told to the client, or the client is gone
-	return nil
+	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: info}) // C-30.1
+	return s, nil
 }
 
 // streamCursor is where a stream goes on: the header that a browser sends when
@@ -87,10 +101,11 @@ func (x *exchange) streamCursor() (*conversation.Cursor, error) {
 type stream struct {
 	gateway *Gateway
 	x       *exchange
-	pipe    *pipe
+	pipe    pipe
 	tail    *conversation.Tail
-	frames  []byte    // that are not written yet
-	written time.Time // when something was written last
+	news    conversation.News // as of the last read
+	frames  []byte            // that are not written yet
+	written time.Time         // when something was written last
 }
 
 // always can be received from at any time.
@@ -101,21 +116,20 @@ var always = func() <-chan struct{} {
 }()
 
 // run writes what there is and what comes, until something ends the stream.
-func (s *stream) run(ctx context.Context, info conversation.Info, news conversation.News) error {
+func (s *stream) run(ctx context.Context) error {
 	ending := time.Now().Add(between(lifetime*8/10, lifetime-conversation.PollInterval))
 	tick := time.NewTicker(conversation.PollInterval) // one for all: an idle stream is to cost little
 	defer tick.Stop()
 
-	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: info}) // C-30.1
 	for {
-		if err := s.deliver(news); err != nil {
+		if err := s.deliver(); err != nil {
 			return err
 		}
-		if news.Over {
+		if s.news.Over {
 			return s.close(ctx)
 		}
 		again := s.tail.Hint()
-		if news.More {
+		if s.news.More {
 			again = always
 		}
 		select {
@@ -133,15 +147,16 @@ func (s *stream) run(ctx context.Context, info conversation.Info, news conversat
 			return ctx.Err()
 		}
 		var err error
-		if news, err = s.tail.Read(ctx); err != nil {
+		if s.news, err = s.tail.Read(ctx); err != nil {
 			return s.fail(ctx, err)
 		}
 	}
 }
 
-// deliver writes entries, and whatever frames stood before them.
-func (s *stream) deliver(news conversation.News) error {
-	for _, entry := range news.Entries {
+// deliver writes the entries of the last read, and whatever frames stood before
+// them.
+func (s *stream) deliver() error {
+	for _, entry := range s.news.Entries {
 		s.add(frame{event: eventMessage, id: entry.Cursor.String(), data: entry})
 		if len(s.frames) >= frameBytes {
 			if err := s.flush(); err != nil {
@@ -149,6 +164,7 @@ func (s *stream) deliver(news conversation.News) error {
 			}
 		}
 	}
+	s.news.Entries = nil // an idle stream holds none
 	return s.flush()
 }
 
