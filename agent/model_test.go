@@ -48,12 +48,24 @@ func TestRetries(t *testing.T) {
 		text   string
 		code   string
 	}{
-		{"as asked", "", []error{limited(7 * time.Second), limited(30 * time.Second)},
-			[]time.Duration{0, 7 * time.Second, 37 * time.Second}, "whole", ""},
-		{"exponential", "", []error{unavailable, model.ErrCut},
-			[]time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond}, "whole", ""},
-		{"no more than three", "", []error{unavailable, unavailable, unavailable},
-			[]time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond}, "", "MODEL_UNAVAILABLE"},
+		{
+			"as asked", "",
+			[]error{limited(7 * time.Second), limited(30 * time.Second)},
+			[]time.Duration{0, 7 * time.Second, 37 * time.Second},
+			"whole", "",
+		},
+		{
+			"exponential", "",
+			[]error{unavailable, model.ErrCut},
+			[]time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond},
+			"whole", "",
+		},
+		{
+			"no more than three", "",
+			[]error{unavailable, unavailable, unavailable},
+			[]time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond},
+			"", "MODEL_UNAVAILABLE",
+		},
 		{"not longer than 30 s", "", []error{limited(31 * time.Second)}, []time.Duration{0}, "", "MODEL_RATE_LIMITED"},
 		{"not after a delta", "He said: ", []error{unavailable}, []time.Duration{0}, "He said: ", "MODEL_UNAVAILABLE"},
 		{"not a refusal", "", []error{model.ErrRefused}, []time.Duration{0}, "", "MODEL_REFUSED"},
@@ -215,7 +227,12 @@ func TestScrub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, modelFunc(func(_ context.Context, req model.Request, yield func(model.Chunk, error) bool) {
 			if len(req.Messages) == 1 {
-				_ = yield(calls("bad\xffid", "raw", "{}"), nil) && yield(calls("bad\xffid", "raw", "{}"), nil) && yield(ends(model.FinishCalls), nil)
+				for range 2 {
+					if !yield(calls("bad\xffid", "raw", "{}"), nil) {
+						return
+					}
+				}
+				yield(ends(model.FinishCalls), nil)
 				return
 			}
 			_ = yield(says("a\xffb"), nil) && yield(ends(model.FinishStop), nil)

@@ -57,7 +57,8 @@ func (c *Client) callAuthorizeRead(ctx context.Context, caller *identity.Princip
 // strangers are callers who are not ann.
 var strangers = map[string]*identity.Principal{
 	"a delegate of the owner": {Identity: identity.Identity{
-		Tenant: identity.Some("acme"), Actor: "ann", OnBehalfOf: identity.Some("ann")}},
+		Tenant: identity.Some("acme"), Actor: "ann", OnBehalfOf: identity.Some("ann"),
+	}},
 	"a colleague":                  person("acme", "bob"),
 	"the same name, other tenant":  person("evil", "ann"),
 	"the same name, no tenant":     {Identity: identity.Identity{Actor: "ann"}},

@@ -72,8 +72,12 @@ func TestDialogue(t *testing.T) {
 		last := sent[len(sent)-1]
 		var wantMessages []model.Message
 		for i, pair := range [][2]string{
-			{"hello", "hello"}, {"what time is it", "Let me look.\n\nIt is late."}, {"be silent", "(no reply)"},
-			{"broken", "I was about to"}, {"refused", "(no reply: the request failed)"}, {"bye", ""},
+			{"hello", "hello"},
+			{"what time is it", "Let me look.\n\nIt is late."},
+			{"be silent", "(no reply)"},
+			{"broken", "I was about to"},
+			{"refused", "(no reply: the request failed)"},
+			{"bye", ""},
 		} {
 			wantMessages = append(wantMessages, model.Message{Role: model.User, Text: taint.Fence(taint.Tainted(pair[0], taint.OriginUser))})
 			if i < 5 {

@@ -127,12 +127,18 @@ func TestClose(t *testing.T) {
 		want []string
 	}{
 		{"idle", func(s *stage) { closes(s, "c1") }, []string{}},
-		{"after a turn, twice", func(s *stage) { s.say("one"); closes(s, "c1"); closes(s, "c2") },
-			[]string{"1/1 user accepted one", "1/2 assistant complete one"}},
-		{"before a send", func(s *stage) { s.say("one"); closes(s, "c1"); s.say("never run") },
-			[]string{"1/1 user accepted one", "1/2 assistant complete one"}},
-		{"during a turn", func(s *stage) { s.say("one"); s.pass(5 * time.Second); closes(s, "c1") },
-			[]string{"1/1 user accepted one", "1/2 assistant complete one"}},
+		{
+			"after a turn, twice", func(s *stage) { s.say("one"); closes(s, "c1"); closes(s, "c2") },
+			[]string{"1/1 user accepted one", "1/2 assistant complete one"},
+		},
+		{
+			"before a send", func(s *stage) { s.say("one"); closes(s, "c1"); s.say("never run") },
+			[]string{"1/1 user accepted one", "1/2 assistant complete one"},
+		},
+		{
+			"during a turn", func(s *stage) { s.say("one"); s.pass(5 * time.Second); closes(s, "c1") },
+			[]string{"1/1 user accepted one", "1/2 assistant complete one"},
+		},
 		{"unsigned", func(s *stage) {
 			s.send(encoded(s.t, map[string]string{"kind": "close"}), "")
 			closes(s, "c1")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/journal/memory"
+	"github.com/parley-run/parley/journal/sqlite"
 	"github.com/parley-run/parley/kernel"
 )
 
@@ -289,6 +291,59 @@ func TestHistoryStopsWithItsContext(t *testing.T) {
 	_, err := w.client.History(ctx, ann, "c", HistoryOptions{MaxScan: 20_000})
 	if !errors.Is(err, context.Canceled) || reads > 11 {
 		t.Errorf("History: %v after %d reads; want it cut at the 10th", err, reads)
+	}
+}
+
+// The same pages over the durable store.
+func TestHistoryOnSQLite(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "parley.db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	w := newReaderWorld(t, store)
+	l := w.lay("c").said("one").noise(300).refused().rotate().rotate().forged().said("two").flush()
+	l.rotate().close()
+	for _, maxScan := range []int{1, 7, 2000} {
+		for _, from := range []*Cursor{nil, {0, 0}, {0, 999}, {1, 0}, {99, 99}, &l.want[2].Cursor} {
+			forward := w.all("c", HistoryOptions{Cursor: from, MaxScan: maxScan, Limit: 2})
+			backward := w.all("c", HistoryOptions{Cursor: from, MaxScan: maxScan, Limit: 2, Direction: journal.Backward})
+			slices.Reverse(backward)
+			wantForward, wantBackward := l.want, l.want
+			if from != nil {
+				after := func(r Record) bool {
+					return r.Cursor.Generation > from.Generation || r.Cursor.Generation == from.Generation && r.Cursor.Seq > from.Seq
+				}
+				wantForward = slices.DeleteFunc(slices.Clone(l.want), func(r Record) bool { return !after(r) })
+				wantBackward = slices.DeleteFunc(slices.Clone(l.want), func(r Record) bool { return after(r) || r.Cursor == *from })
+			}
+			if diff := cmp.Diff(wantForward, forward, equalRecords); diff != "" {
+				t.Errorf("forward from %v, maxScan %d (-want +got):\n%s", from, maxScan, diff)
+			}
+			if diff := cmp.Diff(wantBackward, backward, equalRecords); diff != "" {
+				t.Errorf("backward from %v, maxScan %d (-want +got):\n%s", from, maxScan, diff)
+			}
+		}
+	}
+}
+
+// T50, C-15.5: failed and interrupted turns are entries like others, and a
+// record from before there were ordinals is one without (C-15.9, C-43.1).
+func TestHistoryShowsEveryStatus(t *testing.T) {
+	w := newMemoryWorld(t)
+	l := w.lay("c").said("one")
+	l.n++
+	l.record(idUser(l.n), Record{Turn: 2, Role: RoleUser, Status: StatusAccepted, Text: "two"})
+	l.record(idReply(l.n), Record{Turn: 2, Role: RoleAssistant, Status: StatusFailed, Reason: ReasonModelError, ErrorID: "e"})
+	l.n++
+	l.record(idUser(l.n), Record{Turn: 3, Role: RoleUser, Status: StatusAccepted, Text: "three"})
+	l.record(idReply(l.n), Record{Turn: 3, Role: RoleAssistant, Status: StatusInterrupted, Text: "thr"})
+	l.n++
+	l.event(kernel.KindDecided, idUser(l.n), kernel.Decided{Source: SourceRecord, Value: encoded(t, Record{Turn: 4, Role: RoleUser, Status: StatusAccepted, Text: "old", Time: testTime})})
+	l.want = append(l.want, Record{Turn: 4, Role: RoleUser, Status: StatusAccepted, Text: "old", Time: testTime, Cursor: Cursor{Seq: l.next - 1}})
+	l.flush()
+	if diff := cmp.Diff(l.want, w.all("c", HistoryOptions{}), equalRecords); diff != "" {
+		t.Errorf("History (-want +got):\n%s", diff)
 	}
 }
 

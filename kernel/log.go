@@ -40,7 +40,7 @@ func (rt *Runtime) checkID(id string) error {
 	case id == "" || len(id) > MaxIDBytes || !utf8.ValidString(id):
 		return fmt.Errorf("%w: an execution id has 1 to %d bytes of UTF-8", ErrInvalid, MaxIDBytes)
 	case strings.Contains(id, "~") || strings.Contains(id, "::"):
-		return fmt.Errorf("%w: an execution id contains neither ~ nor ::", ErrInvalid)
+		return fmt.Errorf("%w: an execution id contains neither ~ nor :: anywhere", ErrInvalid)
 	}
 	for _, prefix := range append([]string{"inbox:", "__parley_"}, rt.config.Reserved...) {
 		if strings.HasPrefix(id, prefix) {

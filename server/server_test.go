@@ -138,6 +138,41 @@ func TestAlreadyRunning(t *testing.T) {
 	}
 }
 
+// Of two servers that are started at once on a new directory one runs, and the
+// other is told where.
+func TestTwoStartsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ends := make(chan error, 2)
+	for range 2 {
+		go func() {
+			s, err := New(ctx, w.config)
+			if err == nil {
+				err = s.Run(ctx)
+			}
+			ends <- err
+		}()
+	}
+	running, ok := errors.AsType[*RunningError](<-ends)
+	if !ok {
+		t.Fatal("the first to end is not told of the other")
+	}
+	dir, err := datadir.Existing(w.config.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if url, ok, err := dir.Address(); url != running.URL || !ok || err != nil {
+		t.Errorf("Address() = %q, %t, %v, want %q", url, ok, err, running.URL)
+	}
+	if tokens, err := dir.Tokens(); len(tokens) != 1 || err != nil {
+		t.Errorf("Tokens() = %d, %v, want the one of the first start", len(tokens), err)
+	}
+	stop()
+	if err := <-ends; err != nil {
+		t.Errorf("the one that ran ends with %v", err)
+	}
+}
+
 // A holder that does not answer is named.
 func TestHeld(t *testing.T) {
 	w := newWorld(t)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json/v2"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -140,6 +142,55 @@ func TestFinderGivesUp(t *testing.T) {
 			t.Errorf("the absence began %d times, want once", began)
 		}
 	})
+}
+
+// T26, T27: a message whose answer was lost is sent again under the same id, and
+// one that the server can never take is sent once.
+func TestSendAgain(t *testing.T) {
+	var ids []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var turn struct {
+			Text      string `json:"text"`
+			MessageID string `json:"messageId"`
+		}
+		if err := json.UnmarshalRead(r.Body, &turn); err != nil {
+			t.Error(err)
+		}
+		ids = append(ids, turn.MessageID)
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case turn.Text == "bad":
+			w.WriteHeader(http.StatusBadRequest)
+			io.WriteString(w, `{"error":"bad request","reason":"text-too-long"}`)
+		case len(ids) == 1:
+			panic(http.ErrAbortHandler) // the answer is lost
+		case len(ids) == 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, `{"error":"unavailable"}`)
+		default:
+			w.WriteHeader(http.StatusAccepted)
+			io.WriteString(w, `{"messageId":"`+turn.MessageID+`"}`)
+		}
+	}))
+	defer server.Close()
+	c, err := client.New(server.URL, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	talk := &talk{server: c, id: "x", terminal: console{out: io.Discard, err: &errs}}
+	if sent, err := talk.send(t.Context(), "good"); !sent || err != nil {
+		t.Fatalf("send = %t, %v", sent, err)
+	}
+	if len(ids) != 3 || ids[0] == "" || ids[0] != ids[1] || ids[1] != ids[2] {
+		t.Errorf("the message was sent as %q, want three times under one id", ids)
+	}
+	if sent, err := talk.send(t.Context(), "bad"); sent || err != nil || talk.failed != 1 || len(ids) != 4 {
+		t.Errorf("send of a bad text = %t, %v, after %d requests, want it sent once and complained about", sent, err, len(ids)-3)
+	}
+	if !strings.Contains(errs.String(), "text-too-long") {
+		t.Errorf("the complaint is %q, want the reason", errs.String())
+	}
 }
 
 // What the server will never take is not sent again; all else is.

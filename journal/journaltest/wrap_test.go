@@ -44,11 +44,13 @@ func TestWrapFaults(t *testing.T) {
 		{"after", func(s *journaltest.Store) { s.FailAfter(2, errDisk) }, []error{ok, errDisk, ok, ok}, []journal.Seq{1, 2, 3, 4}},
 		{
 			"poison before", func(s *journaltest.Store) { s.PoisonBefore(2) },
-			[]error{ok, journal.ErrPoisoned, journal.ErrPoisoned, journal.ErrPoisoned}, []journal.Seq{1, 1, 1, 1},
+			[]error{ok, journal.ErrPoisoned, journal.ErrPoisoned, journal.ErrPoisoned},
+			[]journal.Seq{1, 1, 1, 1},
 		},
 		{
 			"poison after", func(s *journaltest.Store) { s.PoisonAfter(2) },
-			[]error{ok, journal.ErrPoisoned, journal.ErrPoisoned, journal.ErrPoisoned}, []journal.Seq{1, 2, 2, 2},
+			[]error{ok, journal.ErrPoisoned, journal.ErrPoisoned, journal.ErrPoisoned},
+			[]journal.Seq{1, 2, 2, 2},
 		},
 		{
 			"hook before", func(s *journaltest.Store) {
@@ -59,7 +61,8 @@ func TestWrapFaults(t *testing.T) {
 					return nil
 				})
 			},
-			[]error{ok, errDisk, ok, ok}, []journal.Seq{1, 1, 2, 3},
+			[]error{ok, errDisk, ok, ok},
+			[]journal.Seq{1, 1, 2, 3},
 		},
 		{
 			"hook after", func(s *journaltest.Store) {
@@ -70,7 +73,8 @@ func TestWrapFaults(t *testing.T) {
 					return nil
 				})
 			},
-			[]error{ok, ok, errDisk, ok}, []journal.Seq{1, 2, 3, 4},
+			[]error{ok, ok, errDisk, ok},
+			[]journal.Seq{1, 2, 3, 4},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

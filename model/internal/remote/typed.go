@@ -22,7 +22,7 @@ const maxVendorText = 300
 // into one of package model. It keeps the text for the operator, cut short,
 // and drops the error itself, which may hold a request with all that is in it.
 func (m *remote) typed(err error) error {
-	kind, after := kindOf(err)
+	after, kind := kindOf(err)
 	typed := fmt.Errorf("%s: %w", m.name, kind)
 	if text := clip(m.door.hide(textOf(err))); text != "" && text != kind.Error() {
 		typed = fmt.Errorf("%s: %w (%s)", m.name, kind, text)
@@ -38,27 +38,27 @@ const (
 	retryNow = time.Duration(0)
 )
 
-// kindOf returns the error of package model that err is, and when to try
-// again: noRetry where that would not help.
-func kindOf(err error) (kind error, after time.Duration) {
+// kindOf returns when to try again, noRetry where that would not help, and
+// which error of package model err is.
+func kindOf(err error) (after time.Duration, kind error) {
 	for _, own := range []error{model.ErrOverflow, model.ErrRefused, model.ErrMalformed} {
 		if errors.Is(err, own) {
-			return own, noRetry
+			return noRetry, own
 		}
 	}
 	for _, own := range []error{model.ErrCut, model.ErrUnavailable} {
 		if errors.Is(err, own) {
-			return own, retryNow
+			return retryNow, own
 		}
 	}
 	said, ok := errors.AsType[*fantasy.ProviderError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return model.ErrCut, retryNow
+		return retryNow, model.ErrCut
 	case !ok:
-		return model.ErrMalformed, noRetry
+		return noRetry, model.ErrMalformed
 	case said.IsContextTooLarge() || speaksOfOverflow(said):
-		return model.ErrOverflow, noRetry
+		return noRetry, model.ErrOverflow
 	case said.StatusCode >= http.StatusBadRequest:
 		return kindOfStatus(said)
 	default:
@@ -67,29 +67,29 @@ func kindOf(err error) (kind error, after time.Duration) {
 }
 
 // kindOfStatus judges an answer by its status code.
-func kindOfStatus(said *fantasy.ProviderError) (error, time.Duration) {
+func kindOfStatus(said *fantasy.ProviderError) (after time.Duration, kind error) {
 	switch code := said.StatusCode; {
 	case said.ErrorType == "insufficient_quota":
-		return model.ErrRefused, noRetry // nothing but money helps
+		return noRetry, model.ErrRefused // nothing but money helps
 	case code == http.StatusTooManyRequests:
-		return model.ErrRateLimited, retryAfter(said.ResponseHeaders, time.Now())
+		return retryAfter(said.ResponseHeaders, time.Now()), model.ErrRateLimited
 	case code >= http.StatusInternalServerError, code == http.StatusRequestTimeout, code == http.StatusConflict:
-		return model.ErrUnavailable, retryAfter(said.ResponseHeaders, time.Now())
+		return retryAfter(said.ResponseHeaders, time.Now()), model.ErrUnavailable
 	default:
-		return model.ErrRefused, noRetry
+		return noRetry, model.ErrRefused
 	}
 }
 
 // kindOfEvent judges an error that came inside a 200.
-func kindOfEvent(said *fantasy.ProviderError) (error, time.Duration) {
-	switch kind := said.ErrorType; {
-	case strings.Contains(kind, "rate_limit"):
-		return model.ErrRateLimited, retryNow
-	case strings.Contains(kind, "invalid"), strings.Contains(kind, "authentication"), strings.Contains(kind, "permission"),
-		strings.Contains(kind, "not_found"), strings.Contains(kind, "billing"), strings.Contains(kind, "quota"):
-		return model.ErrRefused, noRetry
+func kindOfEvent(said *fantasy.ProviderError) (after time.Duration, kind error) {
+	switch word := said.ErrorType; {
+	case strings.Contains(word, "rate_limit"):
+		return retryNow, model.ErrRateLimited
+	case strings.Contains(word, "invalid"), strings.Contains(word, "authentication"), strings.Contains(word, "permission"),
+		strings.Contains(word, "not_found"), strings.Contains(word, "billing"), strings.Contains(word, "quota"):
+		return noRetry, model.ErrRefused
 	default:
-		return model.ErrUnavailable, retryNow
+		return retryNow, model.ErrUnavailable
 	}
 }
 

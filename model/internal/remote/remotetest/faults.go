@@ -131,7 +131,8 @@ func (d Dialect) statuses(t *testing.T) {
 	}{
 		{"429 with seconds", 429, http.Header{"Retry-After": {"7"}}, d.ErrorBody(d.RateLimited, "slow down"), model.ErrRateLimited, 7 * time.Second},
 		{
-			"429 with a date", 429, http.Header{"Retry-After": {time.Date(2000, 1, 1, 0, 1, 30, 0, time.UTC).Format(http.TimeFormat)}},
+			"429 with a date", 429,
+			http.Header{"Retry-After": {time.Date(2000, 1, 1, 0, 1, 30, 0, time.UTC).Format(http.TimeFormat)}},
 			"", model.ErrRateLimited, 90 * time.Second,
 		},
 		{"429 with milliseconds", 429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"2"}}, "", model.ErrRateLimited, 1500 * time.Millisecond},

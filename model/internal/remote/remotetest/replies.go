@@ -41,20 +41,24 @@ func (d Dialect) replies(t *testing.T) {
 		want   model.Reply
 	}{
 		{
-			"text", []string{d.Text(`"Good "`), d.Text(`"day."`), d.End(model.FinishStop)},
+			"text",
+			[]string{d.Text(`"Good "`), d.Text(`"day."`), d.End(model.FinishStop)},
 			model.Reply{Text: "Good day.", Reason: model.FinishStop, Usage: usage},
 		},
 		{
-			"thoughts are not text", []string{d.Think, d.Text(`"Yes."`), d.End(model.FinishStop)},
+			"thoughts are not text",
+			[]string{d.Think, d.Text(`"Yes."`), d.End(model.FinishStop)},
 			model.Reply{Text: "Yes.", Reason: model.FinishStop, Usage: usage},
 		},
 		{"nothing", []string{d.End(model.FinishStop)}, model.Reply{Reason: model.FinishStop, Usage: usage}},
 		{
-			"the limit of tokens", []string{d.Text(`"Good"`), d.End(model.FinishLength)},
+			"the limit of tokens",
+			[]string{d.Text(`"Good"`), d.End(model.FinishLength)},
 			model.Reply{Text: "Good", Reason: model.FinishLength, Usage: usage},
 		},
 		{
-			"the filter", []string{d.Text(`"Good"`), d.End(model.FinishFiltered)},
+			"the filter",
+			[]string{d.Text(`"Good"`), d.End(model.FinishFiltered)},
 			model.Reply{Text: "Good", Reason: model.FinishFiltered, Usage: usage},
 		},
 		{
@@ -66,11 +70,13 @@ func (d Dialect) replies(t *testing.T) {
 			},
 		},
 		{
-			"calls without an end mark of their own", []string{d.Call("a", "look", `"{}"`), d.End(model.FinishStop)},
+			"calls without an end mark of their own",
+			[]string{d.Call("a", "look", `"{}"`), d.End(model.FinishStop)},
 			model.Reply{Reason: model.FinishCalls, Usage: usage, Calls: []model.Call{call("a", `{}`)}},
 		},
 		{
-			"two calls of one id", []string{d.Call("a", "look", `"{}"`), d.Call("a", "look", `"{}"`), d.End(model.FinishCalls)},
+			"two calls of one id",
+			[]string{d.Call("a", "look", `"{}"`), d.Call("a", "look", `"{}"`), d.End(model.FinishCalls)},
 			model.Reply{Reason: model.FinishCalls, Usage: usage, Calls: []model.Call{call("a", `{}`), call("call-2", `{}`)}},
 		},
 		{
