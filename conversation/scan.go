@@ -28,6 +28,9 @@ type scan struct {
 	budget int
 	block  int // events of the first read; doubled from read to read, up to blockEvents
 
+	probed    int  // one more than the newest generation behind which a newer was looked for
+	continued bool // the end of the newest known generation was read: there is a newer
+
 	done  bool // there is nothing more in this direction for now
 	ended bool // forward: the end of the execution was passed
 }
@@ -68,8 +71,11 @@ func (s *scan) walk(ctx context.Context, visit func(Record) bool) error {
 		for _, event := range events {
 			s.budget--
 			s.place.Seq = event.Seq
-			if event.Kind == kernel.KindEnded {
+			switch event.Kind {
+			case kernel.KindEnded:
 				s.ended = true
+			case kernel.KindContinued:
+				s.continued = true
 			}
 			record, ok := RecordOf(event)
 			if !ok {
@@ -113,7 +119,10 @@ func (s *scan) hop(ctx context.Context) error {
 		s.place = Cursor{Generation: s.place.Generation - 1, Seq: endOfGeneration}
 	case s.place.Generation < s.head:
 		s.place = Cursor{Generation: s.place.Generation + 1}
+	case s.probed == s.head+1 && !s.continued:
+		s.done = true // whoever comes back to this end will read that it was continued
 	default:
+		s.probed, s.continued = s.head+1, false
 		_, newer, err := s.store.HeadOf(ctx, kernel.StreamOf(s.chain, s.head+1))
 		if err != nil {
 			return err
