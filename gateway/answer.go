@@ -35,6 +35,7 @@ var (
 	errUnauthorized = &refusal{http.StatusUnauthorized, problem{Code: "unauthorized"}}
 	errMethod       = &refusal{http.StatusMethodNotAllowed, problem{Code: "method not allowed"}}
 	errMediaType    = &refusal{http.StatusUnsupportedMediaType, problem{Code: "unsupported media type"}}
+	errUnavailable  = &refusal{http.StatusServiceUnavailable, problem{Code: "unavailable"}}
 	errTooLarge     = &refusal{http.StatusRequestEntityTooLarge, problem{Code: "too large"}}
 )
 
@@ -74,6 +75,9 @@ func (g *Gateway) explain(err error) *refusal {
 		if errors.Is(err, r.err) {
 			return &refusal{r.status, problem{Code: r.code}}
 		}
+	}
+	if g.client.Runtime().Err() != nil { // the store has failed; the process is about to end
+		return errUnavailable
 	}
 	id := kernel.NewID()
 	g.report(id, err)

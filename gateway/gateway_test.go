@@ -22,9 +22,7 @@ import (
 func TestInternalErrors(t *testing.T) {
 	w := newWorld(t)
 	id := w.start()
-	if got := w.ask(request("GET", "/v1/conversations/"+id, "ann@acme", "")); got.Code != 200 {
-		t.Fatal(got.Code)
-	}
+	w.say(id, "hello") // and the body waits, so that the runtime reads nothing by itself
 	secret := errors.New("dial tcp db.internal: password QWERTZ")
 	w.store.OnRead(func(string) error { return secret })
 	for _, route := range perID {
@@ -51,6 +49,22 @@ func TestInternalErrors(t *testing.T) {
 	w.rt.Close()
 	if got := w.ask(request("POST", "/v1/conversations/"+id+"/turns", "ann@acme", `{"text":"a"}`)); got.Code != 503 {
 		t.Errorf("a turn after the runtime closed: %d; want 503", got.Code)
+	}
+}
+
+// K1: once the store has failed for the runtime, everything that fails is a 503.
+func TestFailedRuntime(t *testing.T) {
+	w := newWorld(t)
+	id := w.start()
+	w.say(id, "hello")
+	w.store.PoisonBefore(1)
+	turn := request("POST", "/v1/conversations/"+id+"/turns", "ann@acme", `{"text":"a"}`)
+	if got := w.ask(turn); got.Code != 503 {
+		t.Errorf("a turn that the store refuses: %d; want 503", got.Code)
+	}
+	w.store.OnRead(func(string) error { return errors.New("broken as well") })
+	if got := w.ask(request("GET", "/v1/conversations/"+id, "ann@acme", "")); got.Code != 503 || len(w.reports()) > 0 {
+		t.Errorf("a read after that: %d, reported %v; want 503", got.Code, w.reports())
 	}
 }
 
