@@ -8,6 +8,14 @@ import (
 	"github.com/parley-run/parley/journal"
 )
 
+// Cursor names a place in the chain of one conversation, "<generation>.<sequence>"
+// on the wire (C-17.5). It means nothing in another conversation, and shows
+// nothing of the one it came from.
+type Cursor struct {
+	Generation int
+	Seq        journal.Seq
+}
+
 // maxCursorDigits bounds each number of a cursor (C-17.7).
 const maxCursorDigits = 15
 

@@ -131,9 +131,3 @@ func (r Record) valid() bool {
 	}
 	return false
 }
-
-// Cursor names a place in the chain of one conversation, "<generation>.<sequence>" on the wire (C-17.5).
-type Cursor struct {
-	Generation int
-	Seq        journal.Seq
-}

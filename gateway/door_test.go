@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"encoding/json/v2"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/parley-run/parley/conversation"
 )
@@ -182,4 +184,24 @@ func TestTooLarge(t *testing.T) {
 	if code, _ := do[sent](t, server, "POST", path, "ann@acme", fits); len(fits) != MaxBodyBytes || code != 202 {
 		t.Errorf("a body of %d bytes: %d; want 202", len(fits), code)
 	}
+}
+
+// Whatever a body is, it is a turn or a 400 of a few words.
+func FuzzTurnBody(f *testing.F) {
+	for _, body := range []string{`{"text":"a"}`, `{"text":"a","text":"b"}`, `[]`, `null`, `{"text":"\ud800"}`, "\xff", `{"messageId":1}`, ``} {
+		f.Add([]byte(body))
+	}
+	type turn struct {
+		Text      string `json:"text"`
+		MessageID string `json:"messageId"`
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := decode[turn](&exchange{body: body})
+		if err == nil && !utf8.ValidString(got.Text+got.MessageID) {
+			t.Errorf("decode(%q) = %q", body, got)
+		}
+		if refused, ok := errors.AsType[*refusal](err); err != nil && (!ok || refused.status != 400 || len(refused.Reason) > 20) {
+			t.Errorf("decode(%q): %v", body, err)
+		}
+	})
 }
