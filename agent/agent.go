@@ -56,6 +56,18 @@ func (l Limits) WithDefaults() Limits {
 type Message struct {
 	Role model.Role
 	Text taint.Text
+
+	encoded []byte // as NewMessage made it, nil otherwise
+}
+
+// NewMessage makes a message that is encoded once, for those who give the same
+// message to many runs.
+func NewMessage(role model.Role, text taint.Text) Message {
+	encoded, err := encodeEntry(entry{Role: role, Text: text})
+	if err != nil {
+		encoded = nil // a run says what is wrong with it
+	}
+	return Message{Role: role, Text: text, encoded: encoded}
 }
 
 // Request asks for one run of the loop.

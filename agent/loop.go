@@ -40,14 +40,14 @@ func Run(c *kernel.Context, def Definition, req Request) (Reply, error) {
 	if req.LoopID == "" || req.Prompt == "" {
 		return Reply{}, errors.New("a run of the loop needs an id and a prompt")
 	}
-	transcript, err := newTranscript(req)
+	draft, err := newDraft(req)
 	if err != nil {
 		return Reply{}, err
 	}
-	if transcript.full() {
+	if draft.full() {
 		return Reply{}, ErrTooLarge
 	}
-	l := &loop{c: c, id: req.LoopID, effect: def.modelEffect(), limits: def.Limits.WithDefaults(), transcript: transcript}
+	l := &loop{c: c, id: req.LoopID, effect: def.modelEffect(), limits: def.Limits.WithDefaults(), draft: draft}
 	err = l.run()
 	l.reply.Text = cut(l.reply.Text, replyCut)
 	return l.reply, err
@@ -55,13 +55,13 @@ func Run(c *kernel.Context, def Definition, req Request) (Reply, error) {
 
 // loop is one run.
 type loop struct {
-	c          *kernel.Context
-	id         string
-	effect     kernel.EffectID
-	limits     Limits
-	transcript transcript
-	calls      int
-	reply      Reply
+	c      *kernel.Context
+	id     string
+	effect kernel.EffectID
+	limits Limits
+	draft  draft
+	calls  int
+	reply  Reply
 }
 
 func (l *loop) run() error {
@@ -77,7 +77,7 @@ func (l *loop) run() error {
 		if err := l.use(round, said.Calls); err != nil {
 			return err
 		}
-		if l.transcript.full() {
+		if l.draft.full() {
 			l.reply.Text = join(l.reply.Text, "[This turn was ended early: its tools returned more than a model call can be given.]")
 			return nil
 		}
@@ -87,7 +87,7 @@ func (l *loop) run() error {
 // ask makes the round's model call.
 func (l *loop) ask(round int) (Said, error) {
 	l.checkpoint("model:" + strconv.Itoa(round))
-	said, err := l.c.Execute[Said](fmt.Sprintf("%s#model:%d", l.id, round), l.effect, l.transcript)
+	said, err := l.c.Execute[Said](fmt.Sprintf("%s#model:%d", l.id, round), l.effect, l.draft.input())
 	if err != nil {
 		return Said{}, err
 	}
@@ -97,7 +97,7 @@ func (l *loop) ask(round int) (Said, error) {
 	if said.Failed != "" {
 		return said, &ModelError{Code: said.Failed}
 	}
-	return said, l.transcript.add(entry{Role: model.Assistant, Text: taint.Plain(said.Text), Calls: said.Calls})
+	return said, l.draft.add(entry{Role: model.Assistant, Text: taint.Plain(said.Text), Calls: said.Calls})
 }
 
 // limit names the limit that keeps a reply's calls from being run, "" where
@@ -151,7 +151,7 @@ func (l *loop) use(round int, calls []Call) error {
 	if denied != nil {
 		return denied
 	}
-	return l.transcript.add(entry{Role: model.User, Results: results})
+	return l.draft.add(entry{Role: model.User, Results: results})
 }
 
 // notRun is what the model is told of a call that could not be made.

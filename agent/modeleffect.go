@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json/jsontext"
-	"encoding/json/v2"
 	"errors"
 	"fmt"
 	"time"
@@ -64,9 +63,10 @@ func retryWait(attempt int, err error) (time.Duration, bool) {
 
 // ask makes one attempt. On an error Said holds the text that was shown.
 func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, input jsontext.Value) (Said, error) {
-	var t transcript
-	if err := json.Unmarshal(input, &t); err != nil {
-		return Said{}, fmt.Errorf("the input of a model call is no transcript: %w", err)
+	step, _ := kernel.StepFrom(ctx)
+	t, err := transcriptOf(step, input)
+	if err != nil {
+		return Said{}, err
 	}
 	req, err := prompt.request(t)
 	if err != nil {

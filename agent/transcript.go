@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"fmt"
+	"slices"
 
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
@@ -14,8 +16,14 @@ import (
 // that none of them is in the hash of the step.
 type transcript struct {
 	Messages []entry `json:"messages"`
+}
 
-	size int // of the JSON
+// draft is a transcript as the loop writes it: each message is encoded once, in
+// the canonical form of the kernel, however many calls it is part of.
+type draft struct {
+	transcript
+	encoded [][]byte // of each message
+	size    int      // of the JSON
 }
 
 // entry is one message of a transcript. A user entry has Text or Results, an
@@ -39,38 +47,89 @@ type result struct {
 // little for what stands around the messages.
 const maxTranscriptBytes = kernel.MaxPayloadBytes - 1<<10
 
-// newTranscript lays the history and the prompt.
-func newTranscript(req Request) (transcript, error) {
-	var t transcript
+// newDraft lays the history and the prompt.
+func newDraft(req Request) (draft, error) {
+	var d draft
+	d.Messages = make([]entry, 0, len(req.History)+1)
+	d.encoded = make([][]byte, 0, len(req.History)+1)
 	for _, message := range req.History {
-		if err := t.add(entry{Role: message.Role, Text: message.Text}); err != nil {
-			return transcript{}, err
+		e := entry{Role: message.Role, Text: message.Text}
+		if message.encoded != nil {
+			d.append(e, message.encoded)
+		} else if err := d.add(e); err != nil {
+			return draft{}, err
 		}
 	}
 	prompt := taint.Plain(req.Prompt)
 	if req.PromptOrigin != "" {
 		prompt = taint.Tainted(req.Prompt, req.PromptOrigin)
 	}
-	return t, t.add(entry{Role: model.User, Text: prompt})
+	return d, d.add(entry{Role: model.User, Text: prompt})
 }
 
-// add appends an entry and keeps count of the size.
-func (t *transcript) add(e entry) error {
-	encoded, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("a message has no JSON form: %w", err)
+// add appends an entry.
+func (d *draft) add(e entry) error {
+	encoded, err := encodeEntry(e)
+	if err == nil {
+		d.append(e, encoded)
 	}
-	t.Messages = append(t.Messages, e)
-	t.size += len(encoded) + len(",")
-	return nil
+	return err
 }
 
-// full reports whether the transcript is more than a step can be given.
-func (t *transcript) full() bool { return t.size > maxTranscriptBytes }
+func (d *draft) append(e entry, encoded []byte) {
+	d.Messages = append(d.Messages, e)
+	d.encoded = append(d.encoded, encoded)
+	d.size += len(encoded) + len(",")
+}
+
+// full reports whether the draft is more than a step can be given.
+func (d *draft) full() bool { return d.size > maxTranscriptBytes }
+
+// input is the transcript as it stands, for a step. What is added later does not
+// change it.
+func (d *draft) input() kernel.Canonical {
+	const open, end = `{"messages":[`, `]}`
+	data := make([]byte, 0, len(open)+d.size+len(end))
+	data = append(data, open...)
+	for i, message := range d.encoded {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = append(data, message...)
+	}
+	return kernel.Canonical{
+		JSON:  append(data, end...),
+		Value: transcript{Messages: slices.Clip(d.Messages)},
+	}
+}
+
+// transcriptOf is the input of a model call.
+func transcriptOf(step kernel.Step, input jsontext.Value) (transcript, error) {
+	if t, ok := step.Input.(transcript); ok {
+		return t, nil
+	}
+	var t transcript
+	if err := json.Unmarshal(input, &t); err != nil {
+		return transcript{}, fmt.Errorf("the input of a model call is no transcript: %w", err)
+	}
+	return t, nil
+}
+
+// encodeEntry gives the canonical JSON of an entry.
+func encodeEntry(e entry) ([]byte, error) {
+	encoded, err := json.Marshal(e)
+	if err == nil {
+		err = (*jsontext.Value)(&encoded).Canonicalize()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("a message has no JSON form: %w", err)
+	}
+	return encoded, nil
+}
 
 // said returns what the model has said since the prompt, which is the last text
 // of a user.
-func (t *transcript) said() string {
+func (t transcript) said() string {
 	said := ""
 	for _, e := range t.Messages {
 		switch {

@@ -171,7 +171,7 @@ func (d *dialogue) converse(n int, text string, t *trouble) (reply agent.Reply, 
 	definition.Limits = d.settings.Agent
 	observed := d.c.With(func(ctx context.Context) context.Context { return agent.Observe(ctx, t.add) })
 	return agent.Run(observed, definition, agent.Request{
-		LoopID: loopID(n), History: d.window.history(), Prompt: text, PromptOrigin: taint.OriginUser,
+		LoopID: loopID(n), History: d.window.history, Prompt: text, PromptOrigin: taint.OriginUser,
 	})
 }
 

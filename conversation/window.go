@@ -15,10 +15,12 @@ const (
 )
 
 // window is the turns that later prompts are given, oldest first, with the size
-// of each in a carry.
+// of each in a carry, and the messages that they are for the agent: the asker's
+// words tainted, the model's own plain (C-13.17, C-13.18).
 type window struct {
-	turns []Turn
-	sizes []int
+	turns   []Turn
+	sizes   []int
+	history []agent.Message // two for each turn
 }
 
 func newWindow(turns []Turn) window {
@@ -32,6 +34,9 @@ func newWindow(turns []Turn) window {
 func (w *window) add(turn Turn) {
 	w.turns = append(w.turns, turn)
 	w.sizes = append(w.sizes, jsonBytes(turn)+len(","))
+	w.history = append(w.history,
+		agent.NewMessage(model.User, turn.User),
+		agent.NewMessage(model.Assistant, taint.Plain(turn.spoken())))
 }
 
 // fit evicts the oldest turns: at most maxTurns stay, the newest ones in a row,
@@ -43,19 +48,7 @@ func (w *window) fit(maxTurns, maxBytes int) {
 		keep--
 		bytes += w.sizes[keep]
 	}
-	w.turns, w.sizes = w.turns[keep:], w.sizes[keep:]
-}
-
-// history is the window as the agent is given it: the asker's words tainted,
-// the model's own plain (C-13.17, C-13.18).
-func (w *window) history() []agent.Message {
-	history := make([]agent.Message, 0, 2*len(w.turns))
-	for _, turn := range w.turns {
-		history = append(history,
-			agent.Message{Role: model.User, Text: turn.User},
-			agent.Message{Role: model.Assistant, Text: taint.Plain(turn.spoken())})
-	}
-	return history
+	w.turns, w.sizes, w.history = w.turns[keep:], w.sizes[keep:], w.history[2*keep:]
 }
 
 // spoken is what the model said in the turn, or what stands for it.

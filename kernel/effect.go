@@ -53,6 +53,7 @@ type Step struct {
 	ID        string // of the step or decision
 	Again     bool   // an earlier run of this step may have happened, in another process too
 	Attempt   int    // from 1, within this run
+	Input     any    // of an effect that was started with a Canonical: its Value; nil otherwise
 
 	activation *activation
 }
@@ -83,18 +84,40 @@ func newEffects(list []Effect) (map[EffectID]Effect, error) {
 	return all, nil
 }
 
-// hashOf is the fingerprint of a step's input: SHA-256 over the effect's id, a
-// line feed, and the RFC 8785 form of the input.
-func hashOf(effect EffectID, input jsontext.Value) (string, error) {
-	canonical := input.Clone()
-	if err := canonical.Canonicalize(); err != nil {
-		return "", fmt.Errorf("%w: input has no canonical form: %w", ErrPanic, err)
+// Canonical is a step's input that its maker has already put into the form of
+// RFC 8785, so that a large one is not taken apart again. The kernel takes the
+// maker's word. Value is what the JSON says, for the effect to find in its
+// [Step]; neither side may change it from then on.
+type Canonical struct {
+	JSON  []byte
+	Value any
+}
+
+// inputOf encodes a step's input, and gives its fingerprint: SHA-256 over the
+// effect's id, a line feed, and the RFC 8785 form of the input.
+func inputOf(effect EffectID, input any) (data jsontext.Value, hash string, err error) {
+	if canonical, ok := input.(Canonical); ok {
+		if len(canonical.JSON) > MaxPayloadBytes {
+			return nil, "", ErrTooLarge
+		}
+		return canonical.JSON, hashOf(effect, canonical.JSON), nil
 	}
+	if data, err = encode(input); err != nil {
+		return nil, "", err
+	}
+	canonical := data.Clone()
+	if err := canonical.Canonicalize(); err != nil {
+		return nil, "", fmt.Errorf("%w: no canonical form: %w", ErrPanic, err)
+	}
+	return data, hashOf(effect, canonical), nil
+}
+
+func hashOf(effect EffectID, canonical []byte) string {
 	h := sha256.New()
 	h.Write([]byte(effect))
 	h.Write([]byte{'\n'})
 	h.Write(canonical)
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // perform runs an effect to its end: grant, attempts, waits, panics.

@@ -85,11 +85,7 @@ func (a *activation) runDecider(c *Context, id string, decider func(context.Cont
 // startStep serves or asks for the step id.
 func (a *activation) startStep(c *Context, id string, effectID EffectID, input any) *step {
 	a.checkStopped()
-	data, err := encode(input)
-	if err != nil {
-		a.leave(causeStuck, fmt.Errorf("input of step %q: %w", id, err))
-	}
-	hash, err := hashOf(effectID, data)
+	data, hash, err := inputOf(effectID, input)
 	if err != nil {
 		a.leave(causeStuck, fmt.Errorf("input of step %q: %w", id, err))
 	}
@@ -100,7 +96,11 @@ func (a *activation) startStep(c *Context, id string, effectID EffectID, input a
 	if !registered {
 		effect = Effect{ID: effectID, Mode: Once} // an effect that is gone can at most be served
 	}
-	s := &step{activation: a, id: id, effect: effect, input: data, ctx: c.contextFor(Step{Execution: a.chain, ID: id})}
+	info := Step{Execution: a.chain, ID: id}
+	if canonical, ok := input.(Canonical); ok {
+		info.Input = canonical.Value
+	}
+	s := &step{activation: a, id: id, effect: effect, input: data, ctx: c.contextFor(info)}
 	if f := a.facts.byID[id]; f != nil {
 		a.restart(s, f, hash)
 	} else if registered || a.rehearsal != nil {
