@@ -114,6 +114,11 @@ func TestKeyringFollows(t *testing.T) {
 	if err := dir.RevokeToken(t.Context(), first.ID); !errors.Is(err, datadir.ErrNoToken) {
 		t.Errorf("RevokeToken again = %v, want ErrNoToken", err)
 	}
+	whole := read(t, dir, "tokens")
+	write(t, dir, "tokens", "") // in place, as an editor may
+	check("emptied by hand", b, false)
+	write(t, dir, "tokens", whole)
+	check("filled by hand", b, true)
 	if err := os.Remove(filepath.Join(dir.Path(), "tokens")); err != nil {
 		t.Fatal(err)
 	}
