@@ -102,7 +102,11 @@ func (c Config) withDefaults() Config {
 	}
 	if c.open == nil {
 		c.open = func(ctx context.Context, path string) (journal.Store, error) {
-			return sqlite.Open(ctx, path, sqlite.Config{})
+			store, err := sqlite.Open(ctx, path, sqlite.Config{})
+			if err != nil {
+				return nil, err
+			}
+			return atCrashPoint(store), nil
 		}
 	}
 	return c
