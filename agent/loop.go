@@ -74,7 +74,7 @@ func (l *loop) run() error {
 			l.reply.Text = join(l.reply.Text, "[This turn was ended early: it reached its limit of "+limit+".]")
 			return nil
 		}
-		if err := l.use(round, said.Calls); err != nil {
+		if err := l.use(round, said); err != nil {
 			return err
 		}
 		if l.draft.full() {
@@ -97,7 +97,7 @@ func (l *loop) ask(round int) (Said, error) {
 	if said.Failed != "" {
 		return said, &ModelError{Code: said.Failed}
 	}
-	return said, l.draft.add(entry{Role: model.Assistant, Text: taint.Plain(said.Text), Calls: said.Calls})
+	return said, nil
 }
 
 // limit names the limit that keeps a reply's calls from being run, "" where
@@ -119,8 +119,13 @@ func (l *loop) checkpoint(site string) {
 	_, _ = l.c.Decide(l.id+"#abort:"+site, SourceCheckpoint, func(context.Context) (bool, error) { return false, nil })
 }
 
-// use runs the calls of one reply side by side and adds their results.
-func (l *loop) use(round int, calls []Call) error {
+// use runs the calls of one reply side by side, and adds the reply and their
+// results.
+func (l *loop) use(round int, said Said) error {
+	calls := said.Calls
+	if err := l.draft.add(entry{Role: model.Assistant, Text: taint.Plain(said.Text), Calls: calls}); err != nil {
+		return err
+	}
 	l.checkpoint("tools:" + strconv.Itoa(round))
 	l.calls += len(calls)
 	pending := make([]*kernel.Pending[Did], len(calls))

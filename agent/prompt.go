@@ -45,6 +45,7 @@ func (p *prompter) has(name string) bool {
 // be in the same turn, the system prompt explains the fence.
 func (p *prompter) request(t transcript) (model.Request, error) {
 	req := model.Request{System: p.system, Tools: p.tools, MaxOutputTokens: p.maxOutput}
+	req.Messages = make([]model.Message, 0, len(t.Messages)+1)
 	fenced := len(p.tools) > 0
 	for _, e := range t.Messages {
 		message, err := boundary(e)
