@@ -17,19 +17,14 @@ import (
 // of a thousand generations.
 func benchHistory(ctx context.Context, b *bench) error {
 	const generations, perGeneration = 1000, 10
-	store, _, err := b.open(ctx)
+	h, err := b.freshHouse(ctx, 0, instant{})
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	if err := layGenerations(ctx, store, generations, perGeneration); err != nil {
+	defer h.close()
+	if err := layGenerations(ctx, h.store, generations, perGeneration); err != nil {
 		return err
 	}
-	h, err := b.newHouse(store, 0, instant{})
-	if err != nil {
-		return err
-	}
-	defer h.rt.Close()
 	samples, err := pages(ctx, h, generations)
 	if err != nil {
 		return err

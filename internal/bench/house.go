@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -28,11 +29,32 @@ func (m instant) Stream(context.Context, model.Request) iter.Seq2[model.Chunk, e
 
 // house is a conversation system on one store.
 type house struct {
+	store  journal.Store
+	path   string // of its file
 	rt     *kernel.Runtime
 	client *conversation.Client
 }
 
-func (b *bench) newHouse(store journal.Store, hot int, m model.Model) (*house, error) {
+// freshHouse makes a house on an empty store; close gives both back.
+func (b *bench) freshHouse(ctx context.Context, hot int, m model.Model) (*house, error) {
+	store, path, err := b.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHouse(store, hot, m)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	h.path = path
+	return h, nil
+}
+
+func (h *house) close() error {
+	h.rt.Close()
+	return h.store.Close()
+}
+
+func newHouse(store journal.Store, hot int, m model.Model) (*house, error) {
 	keys, err := conversation.NewKeys([]byte("a signing key for nothing but figures"))
 	if err != nil {
 		return nil, err
@@ -62,7 +84,7 @@ func (b *bench) newHouse(store journal.Store, hot int, m model.Model) (*house, e
 		rt.Close()
 		return nil, err
 	}
-	return &house{rt, client}, nil
+	return &house{store: store, rt: rt, client: client}, nil
 }
 
 // talker says something and waits for the durable answer, as a follower sees

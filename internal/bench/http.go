@@ -35,16 +35,11 @@ func benchHTTP(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) httpLoop(ctx context.Context, busy int) (rate float64, samples []time.Duration, err error) {
-	store, _, err := b.open(ctx)
+	h, err := b.freshHouse(ctx, 0, instant{})
 	if err != nil {
 		return 0, nil, err
 	}
-	defer store.Close()
-	h, err := b.newHouse(store, 0, instant{})
-	if err != nil {
-		return 0, nil, err
-	}
-	defer h.rt.Close()
+	defer h.close()
 	handler, err := gateway.New(gateway.Config{
 		Client:       h.client,
 		Authenticate: func(*http.Request) (identity.Principal, error) { return somebody, nil },

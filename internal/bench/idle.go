@@ -23,11 +23,7 @@ func benchIdle(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) idle(ctx context.Context, hot int) error {
-	store, path, err := b.open(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := b.newHouse(store, hot, instant{})
+	h, err := b.freshHouse(ctx, hot, instant{})
 	if err != nil {
 		return err
 	}
@@ -38,11 +34,10 @@ func (b *bench) idle(ctx context.Context, hot int) error {
 	}
 	took := time.Since(began)
 	each := float64(memory()-before) / idleCount
-	h.rt.Close()
-	if err := store.Close(); err != nil {
+	if err := h.close(); err != nil {
 		return err
 	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(h.path)
 	if err != nil {
 		return err
 	}

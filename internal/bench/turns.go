@@ -29,16 +29,11 @@ func benchTurns(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) turnLoop(ctx context.Context, busy int) (rate float64, samples []time.Duration, err error) {
-	store, _, err := b.open(ctx)
+	h, err := b.freshHouse(ctx, 0, instant{})
 	if err != nil {
 		return 0, nil, err
 	}
-	defer store.Close()
-	h, err := b.newHouse(store, 0, instant{})
-	if err != nil {
-		return 0, nil, err
-	}
-	defer h.rt.Close()
+	defer h.close()
 	talkers := make([]*talker, busy)
 	for i := range talkers {
 		if talkers[i], err = h.newTalker(ctx, fmt.Sprint("talk", i)); err != nil {
@@ -70,13 +65,8 @@ func benchWake(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) wakeLoop(ctx context.Context, turns, hot int) (time.Duration, error) {
-	store, _, err := b.open(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer store.Close()
 	asked := make(chan time.Time, 1)
-	h, err := b.newHouse(store, hot, instant{asked: func() {
+	h, err := b.freshHouse(ctx, hot, instant{asked: func() {
 		select {
 		case asked <- time.Now():
 		default:
@@ -85,7 +75,7 @@ func (b *bench) wakeLoop(ctx context.Context, turns, hot int) (time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	defer h.rt.Close()
+	defer h.close()
 	var samples []time.Duration
 	for sample := range 20 {
 		t, err := h.newTalker(ctx, fmt.Sprint("wake", sample))
