@@ -183,6 +183,11 @@ func (a *activation) loadFacts(ctx context.Context) error {
 					a.leave(causeEnded, nil)
 				}
 				a.rehearsal.Ended = true
+				if event.Kind == KindEnded {
+					ended, err := DecodeEvent[Ended](event)
+					a.rehearsal.cut = ended.State != Completed
+					return err
+				}
 				return nil
 			}
 			consumed, err := a.facts.load(event)
