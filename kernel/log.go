@@ -129,7 +129,7 @@ func (a *activation) checkParent(ctx context.Context) error {
 	if err != nil || ended.State != Cancelled {
 		return err
 	}
-	info, err := a.rt.info(ctx, a.chain)
+	info, next, err := a.rt.info(ctx, a.chain)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (a *activation) checkParent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.rt.endAsCancelled(ctx, info, children); err != nil {
+	if err := a.rt.endAsCancelled(ctx, info, next, children); err != nil {
 		return err
 	}
 	for _, child := range children {

@@ -49,17 +49,20 @@ func (rt *Runtime) Query(ctx context.Context, caller Caller, id string) (Info, e
 	if _, err := rt.admit(ctx, OpQuery, caller, chain); err != nil {
 		return Info{}, err
 	}
-	return rt.info(ctx, chain)
+	info, _, err := rt.info(ctx, chain)
+	return info, err
 }
 
-func (rt *Runtime) info(ctx context.Context, chain string) (Info, error) {
+// info reports the state of the head, and up to where its log was read: who
+// writes because of it expects that.
+func (rt *Runtime) info(ctx context.Context, chain string) (Info, journal.Seq, error) {
 	generation, last, err := rt.head(ctx, chain)
 	if err != nil {
-		return Info{}, err
+		return Info{}, 0, err
 	}
 	started, first, err := readStarted(ctx, rt.config.Store, chain, generation)
 	if err != nil {
-		return Info{}, err
+		return Info{}, 0, err
 	}
 	info := Info{
 		ID: chain, Generation: generation, Flow: started.Flow, Version: started.Version,
@@ -68,20 +71,21 @@ func (rt *Runtime) info(ctx context.Context, chain string) (Info, error) {
 	if last.Kind == KindEnded {
 		ended, err := DecodeEvent[Ended](last)
 		if err != nil {
-			return Info{}, err
+			return Info{}, 0, err
 		}
 		info.State, info.Output, info.Fault = ended.State, ended.Output, ended.Fault
-		return info, nil
+		return info, last.Seq + 1, nil
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if err, ok := rt.stuck[chain]; ok {
 		info.State, info.Fault = Stuck, outcomeOf(nil, err).fault
 	}
-	return info, nil
+	return info, last.Seq + 1, nil
 }
 
-// head finds the newest generation and its last event.
+// head finds the newest generation and its last event, which is never that of
+// a generation that was continued meanwhile.
 func (rt *Runtime) head(ctx context.Context, chain string) (int, journal.Event, error) {
 	generation, ok, err := HeadGeneration(ctx, rt.config.Store, chain)
 	if err != nil {
@@ -90,19 +94,23 @@ func (rt *Runtime) head(ctx context.Context, chain string) (int, journal.Event, 
 	if !ok {
 		return 0, journal.Event{}, ErrNotFound
 	}
-	stream := StreamOf(chain, generation)
-	next, _, err := rt.config.Store.HeadOf(ctx, stream)
-	if err != nil {
-		return 0, journal.Event{}, err
+	for ; ; generation++ {
+		stream := StreamOf(chain, generation)
+		next, _, err := rt.config.Store.HeadOf(ctx, stream)
+		if err != nil {
+			return 0, journal.Event{}, err
+		}
+		events, err := rt.config.Store.ReadRange(ctx, stream, next-1, 1, journal.Backward)
+		if err != nil {
+			return 0, journal.Event{}, err
+		}
+		if len(events) == 0 {
+			return 0, journal.Event{}, errors.New("the journal has lost the end of a log")
+		}
+		if events[0].Kind != KindContinued {
+			return generation, events[0], nil
+		}
 	}
-	events, err := rt.config.Store.ReadRange(ctx, stream, next-1, 1, journal.Backward)
-	if err != nil {
-		return 0, journal.Event{}, err
-	}
-	if len(events) == 0 {
-		return 0, journal.Event{}, errors.New("the journal has lost the end of a log")
-	}
-	return generation, events[0], nil
 }
 
 // isOver reports whether the execution has ended. A hot one has not, as far as
@@ -134,34 +142,39 @@ func (rt *Runtime) Cancel(ctx context.Context, caller Caller, id string) error {
 
 // cancelTree ends the execution, then its children. The children's work marks
 // ride in the write that ends it, so that a crash in between leaves them to
-// the next start-up.
+// the next start-up. Where it fails, the execution that it stopped goes on.
 func (rt *Runtime) cancelTree(ctx context.Context, chain string) error {
-	var children []string
-	for {
-		rt.halt(chain)
-		info, err := rt.info(ctx, chain)
-		if err != nil {
-			return err
-		}
-		if children, err = rt.children(ctx, chain); err != nil {
-			return err
-		}
-		if info.State.Over() {
-			break
-		}
-		err = rt.endAsCancelled(ctx, info, children)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, journal.ErrConflict) {
-			return fmt.Errorf("cancel: %w", err)
-		}
+	children, err := rt.cancelOne(ctx, chain)
+	if err != nil {
+		rt.wake(chain)
+		return err
 	}
 	var failures []error
 	for _, child := range children {
 		failures = append(failures, rt.cancelTree(ctx, child))
 	}
 	return errors.Join(failures...)
+}
+
+// cancelOne ends the execution and returns its children.
+func (rt *Runtime) cancelOne(ctx context.Context, chain string) (children []string, err error) {
+	for {
+		rt.halt(chain)
+		info, next, err := rt.info(ctx, chain)
+		if err != nil {
+			return nil, err
+		}
+		if children, err = rt.children(ctx, chain); err != nil || info.State.Over() {
+			return children, err
+		}
+		err = rt.endAsCancelled(ctx, info, next, children)
+		if err == nil {
+			return children, nil
+		}
+		if !errors.Is(err, journal.ErrConflict) { // it was woken, and moved on
+			return nil, fmt.Errorf("cancel: %w", err)
+		}
+	}
 }
 
 // children lists the executions that are children of the chain.
@@ -188,18 +201,15 @@ func (rt *Runtime) halt(chain string) {
 	}
 }
 
-func (rt *Runtime) endAsCancelled(ctx context.Context, info Info, children []string) error {
-	stream := StreamOf(info.ID, info.Generation)
-	next, _, err := rt.config.Store.HeadOf(ctx, stream)
-	if err != nil {
-		return err
-	}
+// endAsCancelled writes the end behind what info was read from, and nowhere
+// else: behind an end it would undo it, behind a rotation end nothing.
+func (rt *Runtime) endAsCancelled(ctx context.Context, info Info, next journal.Seq, children []string) error {
 	rows := endRows(info.Principal, info.ID, info.Parent, info.Flow, Cancelled)
 	for _, child := range children {
 		rows = append(rows, workRow(child))
 	}
 	return rt.append(ctx, journal.Append{
-		Stream: stream, Expect: next, Rows: rows,
+		Stream: StreamOf(info.ID, info.Generation), Expect: next, Rows: rows,
 		Events: []journal.Event{{Kind: KindEnded, Time: now(), Data: mustEncode(Ended{State: Cancelled})}},
 	})
 }
