@@ -1,7 +1,9 @@
 package conversation
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +58,31 @@ otherwise
 			t.Errorf("the hook got %v, want the real error", calls[0].err)
 		}
 	})
+}
+
+// A failed turn is told once: to the hook, or to the log where there is none,
+// which then has its code and no text of it (C-25.3, C-25.4).
+func TestFailureIsToldOnce(t *testing.T) {
+	for _, hooked := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, "otherwise\n  fail refused \"secret.host\"")
+			var log bytes.Buffer
+			s.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+			calls, want := 0, 1
+			if hooked {
+				s.config.OnError, want = func(string, error, Where) { calls++ }, 0
+			}
+			s.say("hello")
+			s.hear(2)
+			if got := strings.Count(log.String(), "\n"); got != want || calls != 1-want {
+				t.Errorf("with a hook %v: %d lines are logged, the hook is called %d times; want %d, %d:\n%s",
+					hooked, got, calls, want, 1-want, log.String())
+			}
+			if told := log.String(); !hooked && !strings.Contains(told, "code="+model.ErrRefused.Code) || strings.Contains(told, "secret") {
+				t.Errorf("the log has %q; want the code of the failure alone", told)
+			}
+		})
+	}
 }
 
 // An error hook that panics or blocks stops nothing; it has 5 s (C-25.5).

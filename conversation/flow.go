@@ -35,7 +35,8 @@ type Config struct {
 
 	// OnError is the host's only view of why a turn failed (C-11.11). It is called
 	// once for a failed turn, twice at most if the process dies meanwhile, and has
-	// 5 s; then it is left behind (C-25.4, C-25.5).
+	// 5 s; then it is left behind (C-25.4, C-25.5). If it is nil the code of the
+	// failure is logged.
 	OnError func(errorID string, err error, where Where)
 
 	Log *slog.Logger // slog.Default if nil

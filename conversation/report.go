@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-run/parley/fault"
 	"github.com/parley-run/parley/kernel"
 )
 
@@ -17,10 +18,13 @@ type Where struct {
 	Turn           int
 }
 
-// report gives a failure to the host. A hook that panics or blocks stops
-// nothing: it runs by itself and is left behind after its time.
+// report gives a failure to the host, or its code to the log where there is no
+// hook: nobody is told twice. A hook that panics or blocks stops nothing: it
+// runs by itself and is left behind after its time.
 func (f *Flow) report(ctx context.Context, errorID string, err error, where Where) {
 	if f.config.OnError == nil {
+		f.log().Warn("a turn failed", "errorId", errorID,
+			"conversation", where.ConversationID, "turn", where.Turn, "code", fault.CodeOf(err))
 		return
 	}
 	done := make(chan struct{})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/parley-run/parley/agent"
-	"github.com/parley-run/parley/fault"
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/taint"
 )
@@ -153,8 +152,6 @@ func (d *dialogue) answer(ctx context.Context, n int, text string) Record {
 		return Record{Status: StatusComplete, Text: reply.Text}
 	}
 	r := Record{Status: StatusFailed, Text: reply.Text, Reason: reasonOf(err), ErrorID: kernel.NewID()}
-	d.flow.log().Warn("turn failed", "conversation", d.c.Execution(), "turn", d.seq,
-		"errorId", r.ErrorID, "reason", string(r.Reason), "code", fault.CodeOf(err))
 	cause := errors.Join(append([]error{err}, t.all()...)...)
 	d.flow.report(ctx, r.ErrorID, cause, Where{ConversationID: d.c.Execution(), Turn: d.seq})
 	return r
