@@ -129,12 +129,13 @@ func (a *activation) leave(why cause, err error) {
 	runtime.Goexit()
 }
 
-// fail leaves because of an error of the load or of the store.
+// fail leaves because of an error of the load or of the store. A log that
+// cannot be read stops its own execution and no other.
 func (a *activation) fail(err error) {
 	switch {
 	case errors.Is(err, journal.ErrConflict):
 		a.leave(causeLost, nil)
-	case errors.Is(err, errStuck):
+	case errors.Is(err, errStuck), errors.Is(err, errDamaged), errors.Is(err, ErrNotFound):
 		a.leave(causeStuck, err)
 	default:
 		a.leave(causeStore, err)

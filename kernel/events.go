@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -91,12 +92,15 @@ type Ended struct {
 	Fault  string         `json:"fault,omitzero"`
 }
 
+// errDamaged says that what stands in a log was not written by this package.
+var errDamaged = errors.New("a log is damaged")
+
 // DecodeEvent reads an event's data as one of the types above. The error names
 // the event and repeats none of its data.
 func DecodeEvent[T any](event journal.Event) (T, error) {
 	var data T
 	if err := json.Unmarshal(event.Data, &data); err != nil {
-		return data, fmt.Errorf("event %d (%s): data is no %T", event.Seq, event.Kind, data)
+		return data, fmt.Errorf("%w: event %d (%s): data is no %T", errDamaged, event.Seq, event.Kind, data)
 	}
 	return data, nil
 }

@@ -1,0 +1,49 @@
+package kernel_test
+
+import (
+	"encoding/json/jsontext"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/kernel"
+)
+
+// A log that cannot be read makes its own execution stuck. It is no failure of
+// the store: every other execution goes on, after a start-up too (K8, K13).
+func TestDamagedLogStopsNobodyElse(t *testing.T) {
+	for name, events := range map[string][]journal.Event{
+		"a start that is none":          {{Kind: kernel.KindStarted, Data: []byte(`{"flow":1}`)}},
+		"a consumption that is none":    {{Kind: kernel.KindStarted, Data: []byte(`{"flow":"f","version":"1"}`)}, {Kind: kernel.KindConsumed, Data: []byte(`[]`)}},
+		"an event of an unknown kind":   {{Kind: kernel.KindStarted, Data: []byte(`{"flow":"f","version":"1"}`)}, {Kind: "?", Data: []byte(`1`)}},
+		"a parent that there is not":    {{Kind: kernel.KindStarted, Data: []byte(`{"flow":"f","version":"1","parent":"gone"}`)}},
+		"a parent whose end is damaged": {{Kind: kernel.KindStarted, Data: []byte(`{"flow":"f","version":"1","parent":"damaged"}`)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, kernel.Config{Flows: []kernel.Flow{flow("f", func(c *kernel.Context, _ jsontext.Value) (any, error) {
+					c.Receive("in")
+					return nil, nil
+				})}})
+				w.rt.Close()
+				err := w.inner.Append(t.Context(),
+					journal.Append{Stream: "damaged", Events: []journal.Event{
+						{Kind: kernel.KindStarted, Data: []byte(`{"flow":"f","version":"1"}`)}, {Kind: kernel.KindEnded, Data: []byte(`{"state":1}`)},
+					}},
+					journal.Append{Stream: "x", Events: events, Rows: []journal.Row{{Space: "work", Key: "x"}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.boot()
+				if err := w.rt.Err(); err != nil {
+					t.Fatalf("the runtime failed with one log: %v", err)
+				}
+				w.start("f", "y", nil)
+				w.send("y", "go", "")
+				if got := w.state("y"); got != kernel.Completed {
+					t.Errorf("state of another execution = %s; want completed", got)
+				}
+			})
+		})
+	}
+}
