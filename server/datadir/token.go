@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 
@@ -65,6 +66,11 @@ func (d Dir) CreateToken(ctx context.Context, owner identity.Identity) (Token, i
 func checkOwner(owner identity.Identity) error {
 	if err := owner.Validate(); err != nil {
 		return err
+	}
+	tenant, _ := owner.Tenant.Value()
+	behalf, _ := owner.OnBehalfOf.Value()
+	if !utf8.ValidString(owner.Actor) || !utf8.ValidString(tenant) || !utf8.ValidString(behalf) { // it would be stored as another name
+		return errors.New("a name is not valid UTF-8")
 	}
 	if strings.HasPrefix(owner.Actor, ServicePrefix) {
 		return fmt.Errorf("actors that begin with %q are the server's own", ServicePrefix)

@@ -36,13 +36,17 @@ func TestCreateToken(t *testing.T) {
 	}
 }
 
-// C-2.5, C-2.10, C-34.2: nobody, and the server's own actors, get no token.
+// C-2.5, C-2.10, C-34.2: nobody, and the server's own actors, get no token;
+// neither do names that would be stored as others.
 func TestCreateTokenForNobody(t *testing.T) {
 	dir := open(t)
 	for _, owner := range []identity.Identity{
 		{},
 		{Tenant: identity.Some("acme")},
 		{Actor: strings.Repeat("x", 257)},
+		{Actor: "\xff"},
+		{Tenant: identity.Some("acme\xff"), Actor: "ann"},
+		{Actor: "ann", OnBehalfOf: identity.Some("\xc3")},
 		{Actor: "parley:service"},
 		{Tenant: identity.Some("acme"), Actor: "parley:service"},
 	} {
