@@ -59,23 +59,23 @@ const (
 )
 
 // checkQueue refuses a send while limit messages wait. What the client
-// remembers of the consumption is seldom fresh, but it never claims too much:
-// as long as the inbox is not longer than that by the limit there is room, at
-// the cost of one point read. Else the log is asked (several processes may pass
-// the limit by a little, as in C-39.7).
+// remembers of how far the inbox is done with is seldom fresh, but it never
+// claims too much: as long as the inbox is not longer than that by the limit
+// there is room, at the cost of one point read. Else the log is asked (several
+// processes may pass the limit by a little, as in C-39.7).
 //
 // Errors: [ErrQueueFull], [ErrClosed].
 func (c *Client) checkQueue(ctx context.Context, caller *identity.Principal, id string, k *known, limit int) error {
 	store := c.runtime.Store()
 	next, _, err := store.HeadOf(ctx, kernel.InboxStream(id))
-	if err != nil || next-journal.Seq(k.consumed.Load()) < journal.Seq(limit) {
+	if err != nil || next-journal.Seq(k.passed.Load()) < journal.Seq(limit) {
 		return err
 	}
-	waiting, consumed, err := kernel.Waiting(ctx, store, id, Topic, limit)
+	waiting, passed, err := kernel.Waiting(ctx, store, id, Topic, journal.Seq(k.passed.Load()), limit)
 	if err != nil {
 		return uniform(err)
 	}
-	k.passed(consumed)
+	k.pass(passed)
 	if waiting < limit {
 		return nil
 	}

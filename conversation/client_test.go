@@ -299,6 +299,45 @@ func TestQueueBoundIsCheap(t *testing.T) {
 	})
 }
 
+// A client that sends one message again and again, more often than the queue's
+// bound looks, neither fills the queue nor locks the conversation for good; nor
+// does that cost each send a walk over all of it (T34, C-5.4).
+func TestRetryStormLocksNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryWorld(t)
+		id, err := w.client.Start(t.Context(), ann, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(messageID string) {
+			t.Helper()
+			if _, err := w.client.SendTurn(t.Context(), ann, id, "hello", messageID); err != nil {
+				t.Fatalf("send %q: %v", messageID, err)
+			}
+		}
+		send("again")
+		synctest.Wait()
+		before := w.store.Counts()
+		const storm = 20 * (maxWaiting + closeReserve)
+		for range storm {
+			send("again")
+		}
+		synctest.Wait()
+		if did := w.store.Counts().Since(before); did.Reads > storm+storm/4 { // the body reads each that comes
+			t.Errorf("%d retries cost %d reads", storm, did.Reads)
+		}
+		w.client.owners = owners{} // as in another process
+		send("new")
+		if err := w.client.Close(t.Context(), ann, id); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		synctest.Wait()
+		if info, err := w.client.Status(t.Context(), ann, id); err != nil || info.State != StateClosed || info.Turns != 2 {
+			t.Errorf("Status = %+v, %v; want closed after 2 turns", info, err)
+		}
+	})
+}
+
 // C-2.6: a credential is in nothing that is stored.
 func TestCredentialIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ const maxOwners = 16 << 10
 // known is what a client remembers of a conversation: what never changes, and
 // what only grows.
 type known struct {
-	owner    *identity.Identity // nil: ownerless, nobody matches but nobody (C-23.6)
-	consumed atomic.Int64       // the inbox is consumed up to here at least
+	owner  *identity.Identity // nil: ownerless, nobody matches but nobody (C-23.6)
+	passed atomic.Int64       // nothing waits in the inbox before this
 }
 
 // admits reports whether the caller is the owner: the same identity in all of
@@ -27,11 +27,11 @@ func (k *known) admits(caller *identity.Principal) bool {
 	return caller.Identity == *k.owner
 }
 
-// passed notes that the inbox is consumed up to a position.
-func (k *known) passed(consumed journal.Seq) {
+// pass notes that nothing waits in the inbox before a position.
+func (k *known) pass(position journal.Seq) {
 	for {
-		old := k.consumed.Load()
-		if int64(consumed) <= old || k.consumed.CompareAndSwap(old, int64(consumed)) {
+		old := k.passed.Load()
+		if int64(position) <= old || k.passed.CompareAndSwap(old, int64(position)) {
 			return
 		}
 	}

@@ -7,52 +7,67 @@ import (
 )
 
 // waitingScan is how many inbox events per message of the limit [Waiting]
-// looks at; what lies between messages that wait is duplicates and other
-// topics.
+// looks at from the first message that waits on; what lies between messages
+// that wait is duplicates and other topics.
 const waitingScan = 16
 
 // Waiting counts the messages of a topic that wait in a chain's inbox: past
 // the newest consumption on record, without duplicates (C-5.4). It stops at
 // limit, and returns limit as well where the inbox holds more events than it
-// looks at, 16 for each message of the limit. consumed is the position up to
-// which the topic is consumed; it never falls, so that a caller may go on
-// counting inbox events from there and ask again only when there are many.
+// looks at, 16 for each message of the limit.
+//
+// passed is the position up to which nothing waits: what lies before it is
+// consumed, or a duplicate that will be skipped. It never falls, so that a
+// caller may go on counting inbox events from there and ask again only when
+// there are many. from is what an earlier call returned as passed, 0 the first
+// time; nothing before it is looked at again.
 //
 // It reads the newest generation's log, like a wake of the execution.
 //
 // Errors: [ErrNotFound].
-func Waiting(ctx context.Context, store journal.Store, chain, topic string, limit int) (waiting int, consumed journal.Seq, err error) {
+func Waiting(ctx context.Context, store journal.Store, chain, topic string, from journal.Seq, limit int) (waiting int, passed journal.Seq, err error) {
 	inbox, err := readInboxReader(ctx, store, chain)
 	if err != nil {
 		return 0, 0, err
 	}
-	consumed = inbox.cursors[topic]
-	for from := consumed; from < consumed+journal.Seq(limit*waitingScan); {
+	passed = max(from, inbox.cursors[topic])
+	for from = passed; from < passed+journal.Seq(limit*waitingScan); from += logBlock {
 		events, err := store.ReadRange(ctx, InboxStream(chain), from, logBlock, journal.Forward)
 		if err != nil {
 			return 0, 0, err
 		}
 		for _, event := range events {
-			message, err := DecodeEvent[Message](event)
-			if err != nil || event.Kind != KindMessage || message.Topic != topic {
-				continue
+			if inbox.waits(event, topic) {
+				waiting++
 			}
-			if key, ok := message.key(event.ID); ok {
-				if inbox.window(topic).has(key) {
-					continue
-				}
-				inbox.window(topic).add(key)
+			if waiting == 0 {
+				passed = event.Seq + 1
 			}
-			if waiting++; waiting == limit {
-				return waiting, consumed, nil
+			if waiting == limit {
+				return waiting, passed, nil
 			}
 		}
 		if len(events) < logBlock {
-			return waiting, consumed, nil
+			return waiting, passed, nil
 		}
-		from += logBlock
 	}
-	return limit, consumed, nil
+	return limit, passed, nil
+}
+
+// waits reports whether an inbox event is a message that a Receive of the topic
+// would deliver, and takes it for delivered from then on.
+func (r *inboxReader) waits(event journal.Event, topic string) bool {
+	message, err := DecodeEvent[Message](event)
+	if err != nil || event.Kind != KindMessage || message.Topic != topic {
+		return false
+	}
+	if key, ok := message.key(event.ID); ok {
+		if r.window(topic).has(key) {
+			return false
+		}
+		r.window(topic).add(key)
+	}
+	return true
 }
 
 // readInboxReader finds where a chain stands in its inbox, as its log tells.

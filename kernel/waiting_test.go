@@ -32,7 +32,7 @@ func TestWaiting(t *testing.T) {
 		check := func(limit, want int) {
 			t.Helper()
 			synctest.Wait()
-			got, _, err := kernel.Waiting(t.Context(), w.store, "x", "in", limit)
+			got, _, err := kernel.Waiting(t.Context(), w.store, "x", "in", 0, limit)
 			if err != nil || got != want {
 				t.Errorf("Waiting up to %d = %d, %v; want %d", limit, got, err, want)
 			}
@@ -61,7 +61,7 @@ func TestWaiting(t *testing.T) {
 			w.send("x", "text", "taken0")
 		}
 		check(10, 10) // more than it looks at
-		if _, _, err := kernel.Waiting(t.Context(), w.store, "y", "in", 10); !errors.Is(err, kernel.ErrNotFound) {
+		if _, _, err := kernel.Waiting(t.Context(), w.store, "y", "in", 0, 10); !errors.Is(err, kernel.ErrNotFound) {
 			t.Errorf("Waiting of a missing chain: %v; want ErrNotFound", err)
 		}
 	})
