@@ -15,6 +15,9 @@ const (
 	lifetime = 15 * time.Minute
 	// keepAlive is how long a stream may be silent (C-30.12).
 	keepAlive = 15 * time.Second
+	// reauth is how often a stream asks again who its caller is, and whether they
+	// may still read (C-31.8).
+	reauth = 30 * time.Second
 	// frameBytes is how many bytes of frames are gathered before they are
 	// written.
 	frameBytes = 32 << 10
@@ -120,6 +123,7 @@ func (s *stream) run(ctx context.Context) error {
 	ending := time.Now().Add(between(lifetime*8/10, lifetime-conversation.PollInterval))
 	tick := time.NewTicker(conversation.PollInterval) // one for all: an idle stream is to cost little
 	defer tick.Stop()
+	admitted := time.Now()
 
 	for {
 		if err := s.deliver(); err != nil {
@@ -137,6 +141,12 @@ func (s *stream) run(ctx context.Context) error {
 		case now := <-tick.C:
 			if !now.Before(ending) {
 				return s.end(frame{event: eventReconnect, data: struct{}{}})
+			}
+			if now.Sub(admitted) >= reauth {
+				if err := s.gateway.readmit(s.x); err != nil {
+					return s.fail(ctx, err)
+				}
+				admitted = now
 			}
 			if now.Sub(s.written) >= keepAlive {
 				s.frames = append(s.frames, comment...)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,11 +11,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/kernel"
 )
 
 // stream opens a stream on a tape, in a bubble.
@@ -58,6 +62,58 @@ func TestKeepAlive(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// C-31.8, SSE-57: an open stream is asked again for whom its token stands, and
+// ends when that is nobody, or somebody else; what is said then is not told.
+func TestReauth(t *testing.T) {
+	for name, test := range map[string]struct {
+		later func(*http.Request) (identity.Principal, error)
+		want  []string
+	}{
+		"revoked": {
+			func(*http.Request) (identity.Principal, error) { return identity.Principal{}, errors.New("revoked") },
+			[]string{"status", ":", "error"},
+		},
+		"somebody else's": {
+			func(*http.Request) (identity.Principal, error) {
+				return identity.Principal{Identity: identity.Identity{Tenant: identity.Some("acme"), Actor: "bob"}}, nil
+			},
+			[]string{"status", ":", "error"},
+		},
+		"still the same": {byToken, []string{"status", ":", ":", ":", "message", "message"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var changed atomic.Bool
+				w := newWorld(t, func(_ *kernel.Config, c *Config) {
+					c.Authenticate = func(r *http.Request) (identity.Principal, error) {
+						if changed.Load() {
+							return test.later(r)
+						}
+						return byToken(r)
+					}
+				})
+				id := w.start()
+				ctx, cancel := context.WithCancel(t.Context())
+				tape, done := w.stream(ctx, id)
+				synctest.Wait()
+				changed.Store(true)
+				time.Sleep(reauth + keepAlive + conversation.PollInterval)
+				synctest.Wait()
+				w.say(id, "one")
+				synctest.Wait()
+				if got := tape.events(); !slices.Equal(got, test.want) {
+					t.Errorf("events %v; want %v", got, test.want)
+				}
+				if text := tape.text(); slices.Contains(test.want, "error") && !strings.HasSuffix(text, "data: {\"error\":\"unauthorized\"}\n\n") {
+					t.Errorf("the stream ends with %q; want unauthorized", text)
+				}
+				cancel()
+				<-done
+			})
+		})
+	}
 }
 
 // C-30.7: a stream lives between 80 and 100 % of 15 min and says goodbye.
