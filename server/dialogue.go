@@ -48,10 +48,13 @@ func (s Settings) check(m model.Model, log *slog.Logger) error {
 	var key [datadir.KeyBytes]byte
 	rand.Read(key[:])
 	keys, err := conversation.NewKeys(key[:])
-	if err == nil {
-		_, err = newFlow(s, keys, m, log)
+	if err != nil {
+		return err
 	}
-	return err
+	if _, err = newFlow(s, keys, m, log); err != nil {
+		return inKeys(err)
+	}
+	return nil
 }
 
 // policy closes every door to a conversation but the client's (C-24, C-7.7).

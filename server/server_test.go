@@ -205,12 +205,13 @@ func TestRefusals(t *testing.T) {
 		change func(*Config)
 		want   []string
 	}{
-		"port in use":     {func(c *Config) { c.Settings.Listen = taken.Addr().String() }, []string{taken.Addr().String(), "address already in use", "--listen 127.0.0.1:0"}},
-		"no address":      {func(c *Config) { c.Settings.Listen = "nonsense" }, []string{"nonsense", "--listen"}},
-		"unknown model":   {func(c *Config) { c.Settings.Model = "gpt" }, []string{`unknown model "gpt"`, "--model"}},
-		"no script":       {func(c *Config) { c.Settings.Model = "script:none.txt" }, []string{"none.txt", "no such file"}},
-		"setting too low": {func(c *Config) { c.Settings.RotateEveryTurns = -1 }, []string{"RotateEveryTurns", "-1"}},
-		"no directory":    {func(c *Config) { c.Data = "" }, []string{"data directory"}},
+		"port in use":      {func(c *Config) { c.Settings.Listen = taken.Addr().String() }, []string{taken.Addr().String(), "address already in use", "--listen 127.0.0.1:0"}},
+		"no address":       {func(c *Config) { c.Settings.Listen = "nonsense" }, []string{"nonsense", "--listen"}},
+		"unknown model":    {func(c *Config) { c.Settings.Model = "gpt" }, []string{`unknown model "gpt"`, "--model"}},
+		"no script":        {func(c *Config) { c.Settings.Model = "script:none.txt" }, []string{"none.txt", "no such file"}},
+		"setting too low":  {func(c *Config) { c.Settings.RotateEveryTurns = -1 }, []string{"configuration: setting rotate_every_turns is -1"}},
+		"settings at odds": {func(c *Config) { c.Settings.MaxTurnChars = 1 << 24 }, []string{"configuration: ", "max_turn_chars 16777216"}},
+		"no directory":     {func(c *Config) { c.Data = "" }, []string{"data directory"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -74,6 +74,18 @@ func settingsError(path string, err error) error {
 	return fmt.Errorf("configuration %s:%d:%d: %s", path, row, column, what)
 }
 
+// inKeys puts an error about settings, which names fields, into the words of
+// the file.
+func inKeys(err error) error {
+	text := err.Error()
+	for field := range reflect.TypeFor[Settings]().Fields() {
+		if field.Type.Kind() == reflect.Int {
+			text = strings.ReplaceAll(text, field.Name, field.Tag.Get("toml"))
+		}
+	}
+	return fmt.Errorf("configuration: %s", text)
+}
+
 // keys lists the keys of a configuration file.
 func keys() []string {
 	var all []string
