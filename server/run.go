@@ -31,7 +31,8 @@ func (s *Server) Run(ctx context.Context) error {
 		failure = fmt.Errorf("serve: %w", err)
 		served <- err
 	case <-s.runtime.Failed():
-		failure = fmt.Errorf("the journal has failed: %w", s.runtime.Err())
+		failure = fmt.Errorf("journal %s: %w; see to its disk, then start the server again: what it has confirmed is there",
+			s.dir.Database(), s.runtime.Err())
 		s.ready.Store(false)
 		s.log.Error("the journal has failed; the server stops", "error", s.runtime.Err())
 		select {

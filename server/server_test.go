@@ -298,8 +298,14 @@ func TestJournalFails(t *testing.T) {
 	if answer, err := http.Get(s.URL() + "/readyz"); err != nil || answer.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("GET /readyz = %v, %v, want 503", answer, err)
 	}
-	if err := <-s.done; !errors.Is(err, journal.ErrPoisoned) {
+	err = <-s.done
+	if !errors.Is(err, journal.ErrPoisoned) {
 		t.Errorf("Run = %v, want ErrPoisoned", err)
+	}
+	for _, want := range []string{s.Directory().Database(), "start the server again"} {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("Run = %v, want one line with %q", err, want)
+		}
 	}
 	if s.Directory().Held() {
 		t.Error("the failed server holds its directory")
