@@ -176,6 +176,32 @@ func TestOrphansAreCancelledAtStartUp(t *testing.T) {
 	})
 }
 
+// A child that is idle while its parent is being cancelled keeps the mark that
+// brings it to its end after a crash (C-4.10, K10, K11).
+func TestSweepLeavesOrphansMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w *world
+		w = newWorld(t, parents(&w))
+		w.start("parent", "x", nil)
+		w.store.After(func(_ int, batch []journal.Append) error {
+			if last := batch[0].Events; len(last) == 1 && last[0].Kind == kernel.KindEnded {
+				time.Sleep(5 * time.Second) // other children may take as long to stop
+				return journal.ErrPoisoned
+			}
+			return nil
+		})
+		if err := w.rt.Cancel(t.Context(), ann, "x"); err == nil {
+			t.Error("Cancel succeeded over a failing store")
+		}
+		w.rt.Close()
+		w.heal()
+		w.boot()
+		if got := w.state("x::k"); got != kernel.Cancelled {
+			t.Errorf("state of the child = %s; want cancelled", got)
+		}
+	})
+}
+
 func TestContinueAsNewLimits(t *testing.T) { // C-6.11
 	for size, want := range map[int]kernel.State{kernel.MaxCarryBytes - 2: kernel.Running, kernel.MaxCarryBytes - 1: kernel.Stuck} {
 		synctest.Test(t, func(t *testing.T) {

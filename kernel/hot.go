@@ -24,7 +24,7 @@ type parking struct {
 	element *list.Element
 	since   time.Time
 	head    journal.Seq // its inbox was read up to here
-	clean   bool        // its work mark was cleared for that head
+	clean   bool        // its work mark was cleared for that head, or is to stay
 }
 
 // wake lets an execution look into its inbox, starting its activation if it is
@@ -60,7 +60,7 @@ func (rt *Runtime) parked(a *activation) {
 	case <-a.poke: // left from an earlier time
 	default:
 	}
-	a.parking = parking{element: rt.idle.PushBack(a), since: time.Now(), head: a.inbox.head}
+	a.parking = parking{element: rt.idle.PushBack(a), since: time.Now(), head: a.inbox.head, clean: a.keepsMark()}
 	if len(rt.hot) > max(rt.config.Hot, 0) {
 		coldest := rt.idle.Front().Value.(*activation)
 		rt.unparkLocked(coldest)
@@ -110,7 +110,7 @@ func (rt *Runtime) stopLocked(a *activation) {
 // retired forgets an activation that has left, and starts the next one if the
 // execution has something to do.
 func (rt *Runtime) retired(a *activation) {
-	if a.cause == causeSuspended {
+	if a.cause == causeSuspended && !a.keepsMark() {
 		rt.settleMark(a.chain, a.parking.head)
 	}
 	switch a.cause {
@@ -135,6 +135,11 @@ func (rt *Runtime) retired(a *activation) {
 		rt.activateLocked(a.chain)
 	}
 }
+
+// keepsMark reports whether the execution's work mark stays until its end: a
+// child's does, since the write that cancels its parent may have set it, and
+// after a crash only the mark brings the child to its own end (K11).
+func (a *activation) keepsMark() bool { return a.parent != "" }
 
 // settleMark clears an idle execution's work mark; a message that came since
 // keeps it.
