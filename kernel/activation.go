@@ -135,6 +135,8 @@ func (a *activation) fail(err error) {
 	switch {
 	case errors.Is(err, journal.ErrConflict):
 		a.leave(causeLost, nil)
+	case errors.Is(err, ErrClosed):
+		a.leave(causeStopped, nil)
 	case errors.Is(err, errStuck), errors.Is(err, errDamaged), errors.Is(err, ErrNotFound):
 		a.leave(causeStuck, err)
 	default:

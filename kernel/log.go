@@ -140,8 +140,10 @@ func (a *activation) checkParent(ctx context.Context) error {
 	if err := a.rt.endAsCancelled(ctx, info, next, children); err != nil {
 		return err
 	}
-	for _, child := range children {
-		a.rt.wake(child)
+	for _, child := range children { // one that is hot already would not look at its parent
+		if err := a.rt.cancelTree(ctx, child); err != nil && !errors.Is(err, ErrClosed) {
+			a.rt.config.Log.Warn("cancel a child", "execution", child, "error", err) // its mark is left
+		}
 	}
 	a.leave(causeEnded, nil)
 	return nil
