@@ -130,14 +130,15 @@ func (a *activation) leave(why cause, err error) {
 }
 
 // fail leaves because of an error of the load or of the store. A log that
-// cannot be read stops its own execution and no other.
+// cannot be read, or a fact that no event can hold, stops its own execution and
+// no other.
 func (a *activation) fail(err error) {
 	switch {
 	case errors.Is(err, journal.ErrConflict):
 		a.leave(causeLost, nil)
 	case errors.Is(err, ErrClosed):
 		a.leave(causeStopped, nil)
-	case errors.Is(err, errStuck), errors.Is(err, errDamaged), errors.Is(err, ErrNotFound):
+	case errors.Is(err, errStuck), errors.Is(err, errDamaged), errors.Is(err, ErrNotFound), errors.Is(err, journal.ErrTooLarge):
 		a.leave(causeStuck, err)
 	default:
 		a.leave(causeStore, err)

@@ -1,7 +1,9 @@
 package kernel_test
 
 import (
+	"context"
 	"encoding/json/jsontext"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -46,4 +48,26 @@ func TestDamagedLogStopsNobodyElse(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A fact that is larger than an event can be makes its own execution stuck: the
+// store took nothing and is whole (K8).
+func TestOversizedFactStopsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, kernel.Config{Flows: []kernel.Flow{
+			flow("huge", func(c *kernel.Context, _ jsontext.Value) (any, error) {
+				c.Decide(strings.Repeat("x", journal.MaxEventBytes), "s", func(context.Context) (int, error) { return 1, nil })
+				return nil, nil
+			}),
+			flow("f", func(*kernel.Context, jsontext.Value) (any, error) { return nil, nil }),
+		}})
+		w.start("huge", "x", nil)
+		if got := w.state("x"); got != kernel.Stuck {
+			t.Errorf("state = %s; want stuck", got)
+		}
+		w.start("f", "y", nil)
+		if got := w.state("y"); got != kernel.Completed {
+			t.Errorf("state of another execution = %s; want completed", got)
+		}
+	})
 }
