@@ -71,3 +71,25 @@ func TestOversizedFactStopsNobodyElse(t *testing.T) {
 		}
 	})
 }
+
+// A message that met the end of its execution leaves a work mark behind. The
+// next start-up looks once and clears it (K10).
+func TestMarkOfAnEndedExecutionGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, kernel.Config{Flows: []kernel.Flow{flow("f", func(*kernel.Context, jsontext.Value) (any, error) { return nil, nil })}})
+		w.start("f", "x", nil)
+		err := w.inner.Append(t.Context(), journal.Append{ // what Send writes, having found the execution hot
+			Stream: kernel.InboxStream("x"), Expect: journal.AtEnd,
+			Events: []journal.Event{{Kind: kernel.KindMessage, Data: []byte(`{"topic":"in","payload":1}`)}},
+			Rows:   []journal.Row{{Space: "work", Key: "x"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.reboot()
+		rows, err := w.inner.List(t.Context(), "work", "", "", 10, journal.Forward)
+		if err != nil || len(rows) != 0 {
+			t.Errorf("work marks after a start-up = %v, %v; want none", rows, err)
+		}
+	})
+}

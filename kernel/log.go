@@ -182,6 +182,9 @@ func (a *activation) loadFacts(ctx context.Context) error {
 			a.log.next++
 			if event.Kind == KindEnded || event.Kind == KindContinued {
 				if a.rehearsal == nil {
+					if event.Kind == KindEnded { // its end took the mark; a message that met the end set it again
+						a.rt.settleMark(a.chain, journal.AtEnd)
+					}
 					a.leave(causeEnded, nil)
 				}
 				a.rehearsal.Ended = true
