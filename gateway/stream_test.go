@@ -232,8 +232,11 @@ func TestStreamError(t *testing.T) {
 	w := newWorld(t)
 	server := w.serve()
 	id := w.start()
+	w.say(id, "hello") // once its reply is there the execution reads no more, and cannot meet the error first
 	_, r := events(t, server, id, "", "ann@acme", "")
 	r.expect(t, eventStatus)
+	r.expect(t, eventMessage)
+	r.expect(t, eventMessage)
 	secret := errors.New("disk at QWERTZ")
 	w.store.OnRead(func(string) error { return secret })
 	failed := r.expect(t, eventError)
