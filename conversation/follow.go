@@ -84,8 +84,13 @@ func (c *Client) Tail(ctx context.Context, caller *identity.Principal, id string
 	if err := s.start(ctx, from); err != nil {
 		return nil, err
 	}
-	// The query came first: if it saw the end, a read that finds nothing more
-	// has delivered all.
+	if from != nil && s.place != *from { // at a tip, which may be an end that was written since
+		if info, err = c.query(ctx, caller, id); err != nil {
+			return nil, err
+		}
+	}
+	// The query came before the first read: if it saw the end, a read that finds
+	// nothing more has delivered all.
 	return &Tail{scan: s, over: info.State.Over(), release: func() {}, hinted: -1}, nil
 }
 

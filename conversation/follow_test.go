@@ -296,6 +296,40 @@ func TestFollowEnds(t *testing.T) {
 	})
 }
 
+// A conversation that ends while a follower begins is over for it as well,
+// whichever read the end comes before, and wherever the follower begins: past
+// the tip too, where no event of the end lies ahead (C-17.8, C-18.7).
+func TestFollowBegunAtTheEnd(t *testing.T) {
+	for name, finish := range map[string]func(l *laid){
+		"close":              func(l *laid) { l.close() },
+		"rotate and close":   func(l *laid) { l.rotate().close() },
+		"rotate, say, close": func(l *laid) { l.rotate().said("late").close() },
+	} {
+		for _, from := range []*Cursor{nil, {Generation: 0, Seq: endOfGeneration}, {Generation: 7}} {
+			for k := 1; k <= 16; k++ {
+				synctest.Test(t, func(t *testing.T) {
+					w := newMemoryWorld(t)
+					l := w.lay("c").said("one").flush()
+					reads := 0
+					w.store.OnRead(func(string) error {
+						if reads++; reads == k {
+							finish(l)
+						}
+						return nil
+					})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					for _, err := range w.client.Follow(ctx, ann, "c", from) {
+						if err != nil {
+							t.Errorf("%s before read %d, from %v: %v", name, k, from, err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 // An idle follower costs two small reads per poll interval.
 func TestFollowIdleCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
