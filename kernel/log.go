@@ -168,6 +168,32 @@ func (a *activation) loadGeneration(ctx context.Context, generation int) (jsonte
 	return started.Input, a.loadFacts(ctx)
 }
 
+// isOver leaves because of the last event of a generation, or notes it for a
+// rehearsal.
+func (a *activation) isOver(ctx context.Context, last journal.Event) error {
+	switch {
+	case a.rehearsal != nil && last.Kind == KindContinued:
+		a.rehearsal.Ended = true
+	case a.rehearsal != nil:
+		ended, err := DecodeEvent[Ended](last)
+		a.rehearsal.Ended, a.rehearsal.cut = true, ended.State != Completed
+		return err
+	case last.Kind == KindContinued: // meanwhile, by a rival: what we were woken for is ours all the same
+		_, found, err := a.rt.config.Store.HeadOf(ctx, StreamOf(a.chain, a.generation+1))
+		if err == nil && !found {
+			err = fmt.Errorf("%w: generation %d was continued, and there is no next", errDamaged, a.generation)
+		}
+		if err != nil {
+			return err
+		}
+		a.leave(causeLost, nil)
+	default:
+		a.rt.settleMark(a.chain, journal.AtEnd) // the end took it; a message that met the end set it again
+		a.leave(causeEnded, nil)
+	}
+	return nil
+}
+
 // loadFacts reads the rest of the log, block by block.
 func (a *activation) loadFacts(ctx context.Context) error {
 	for {
@@ -181,19 +207,7 @@ func (a *activation) loadFacts(ctx context.Context) error {
 			}
 			a.log.next++
 			if event.Kind == KindEnded || event.Kind == KindContinued {
-				if a.rehearsal == nil {
-					if event.Kind == KindEnded { // its end took the mark; a message that met the end set it again
-						a.rt.settleMark(a.chain, journal.AtEnd)
-					}
-					a.leave(causeEnded, nil)
-				}
-				a.rehearsal.Ended = true
-				if event.Kind == KindEnded {
-					ended, err := DecodeEvent[Ended](event)
-					a.rehearsal.cut = ended.State != Completed
-					return err
-				}
-				return nil
+				return a.isOver(ctx, event)
 			}
 			consumed, err := a.facts.load(event)
 			if err != nil {

@@ -107,3 +107,34 @@ func TestFailedCancelGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// A rival that rotates the log while it is read here, and goes to sleep, leaves
+// the message that woke us to us: we go on in its generation (C-4.18, K1).
+func TestWakeMeetsARotation(t *testing.T) {
+	for k := 1; k <= 12; k++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, kernel.Config{Hot: -1, Flows: []kernel.Flow{
+				flow("f", func(c *kernel.Context, _ jsontext.Value) (any, error) {
+					c.Receive("in")
+					c.Receive("in")
+					return nil, nil
+				}),
+			}})
+			w.start("f", "x", nil)
+			reads := 0
+			w.store.OnRead(func(string) error {
+				if reads++; reads != k {
+					return nil
+				}
+				return w.inner.Append(context.Background(),
+					journal.Append{Stream: "x", Expect: journal.AtEnd, Events: []journal.Event{{Kind: kernel.KindContinued}}},
+					journal.Append{Stream: "x~1", Events: []journal.Event{{Kind: kernel.KindStarted, Data: []byte(`{"flow":"f","version":"1"}`)}}})
+			})
+			w.send("x", "hello", "")
+			w.store.OnRead(nil)
+			if log := strings.Join(append(w.log("x"), w.log("x~1")...), "\n"); !strings.Contains(log, "hello") {
+				t.Errorf("rotation before read %d of %d: nobody took the message:\n%s", k, reads, log)
+			}
+		})
+	}
+}
