@@ -176,6 +176,30 @@ func TestOrphansAreCancelledAtStartUp(t *testing.T) {
 	})
 }
 
+// A step whose id reads as a generation's cannot name a child: whoever named the
+// child would reach another chain (C-4.4).
+func TestChildOfAStepWithATilde(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w *world
+		w = newWorld(t, kernel.Config{
+			Effects: []kernel.Effect{{ID: "child", Run: func(ctx context.Context, _ jsontext.Value) (any, error) {
+				step, _ := kernel.StepFrom(ctx)
+				_, _, err := w.rt.Start(ctx, ann, kernel.StartRequest{Flow: "f", ChildOf: step})
+				return nil, err
+			}}},
+			Flows: []kernel.Flow{flow("f", func(c *kernel.Context, _ jsontext.Value) (any, error) {
+				_, err := c.Execute[any]("s~1", "child", nil)
+				return nil, err
+			})},
+		})
+		w.start("f", "x", nil)
+		info, err := w.rt.Query(t.Context(), ann, "x")
+		if err != nil || info.Fault != kernel.ErrInvalid.Code {
+			t.Errorf("Query = %+v, %v; want the fault %s", info, err, kernel.ErrInvalid.Code)
+		}
+	})
+}
+
 // A child that is idle while its parent is being cancelled keeps the mark that
 // brings it to its end after a crash (C-4.10, K10, K11).
 func TestSweepLeavesOrphansMarked(t *testing.T) {

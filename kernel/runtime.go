@@ -177,8 +177,8 @@ func (rt *Runtime) startID(req StartRequest) (id, parent string, err error) {
 			return "", "", fmt.Errorf("%w: the parent was stopped", ErrEnded)
 		}
 		if req.ID == "" {
-			if id = parent + "::" + req.ChildOf.ID; len(id) > MaxIDBytes {
-				return "", "", fmt.Errorf("%w: the id of a child has at most %d bytes", ErrInvalid, MaxIDBytes)
+			if id = parent + "::" + req.ChildOf.ID; len(id) > MaxIDBytes || strings.Contains(id, "~") {
+				return "", "", fmt.Errorf("%w: the id of a child has at most %d bytes, and no ~", ErrInvalid, MaxIDBytes)
 			}
 			return id, parent, nil
 		}
