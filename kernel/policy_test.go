@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"encoding/json/jsontext"
 	"errors"
 	"fmt"
 	"strings"
@@ -157,5 +158,41 @@ func TestConstruction(t *testing.T) {
 	}
 	if _, err := kernel.New(kernel.Config{}); err == nil {
 		t.Error("New without a store succeeded")
+	}
+}
+
+// The recorded principal is who every generation acts as, and who the policy
+// knows at the head, hot and cold (C-4.3, C-6.12).
+func TestPrincipalOfLaterGenerations(t *testing.T) {
+	for _, hot := range []int{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			owner, _ := ann.Identity()
+			var asked counter
+			w := newWorld(t, kernel.Config{
+				Hot: hot, Effects: []kernel.Effect{echo},
+				Granted: func(principal *identity.Identity, effect kernel.EffectID) bool {
+					asked.add(string(effect))
+					return principal != nil && *principal == owner
+				},
+				Flows: []kernel.Flow{flow("f", func(c *kernel.Context, _ jsontext.Value) (any, error) {
+					c.Receive("in")
+					if _, err := c.Execute[string]("s", "echo", "x"); err != nil || c.Generation() == 3 {
+						return nil, err
+					}
+					return nil, kernel.ContinueAsNew(nil)
+				})},
+			})
+			w.start("f", "x", nil)
+			for i := range 4 {
+				w.sendBy(bob, "x", fmt.Sprint(i), "")
+			}
+			info, err := w.rt.Query(t.Context(), ann, "x~1")
+			if err != nil || info.Generation != 3 || info.State != kernel.Completed || *info.Principal != owner || asked.count("echo") != 4 {
+				t.Errorf("Hot %d: Query = %+v, %v after %d grants; want the end of generation 3 as ann", hot, info, err, asked.count("echo"))
+			}
+			if _, err := w.rt.Query(t.Context(), kernel.By(identity.Principal{Identity: identity.Identity{Tenant: identity.Some("evil"), Actor: "ann"}}), "x~3"); !errors.Is(err, kernel.ErrForbidden) {
+				t.Errorf("Query of the head by a stranger = %v; want ErrForbidden", err)
+			}
+		})
 	}
 }
