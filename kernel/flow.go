@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Flow is a named, versioned, deterministic function. It runs again from the
@@ -49,6 +50,9 @@ func newFlows(list []Flow, features []Feature) (flows, error) {
 	for _, flow := range list {
 		if flow.Name == "" || flow.Version == "" || flow.Run == nil {
 			return nil, errors.New("a flow needs a name, a version and a body")
+		}
+		if strings.Contains(flow.Name, "/") { // it would end the name in the directory, see ownerRow
+			return nil, fmt.Errorf("the name of flow %q contains a slash", flow.Name)
 		}
 		for _, need := range flow.Needs {
 			if !slices.Contains(features, need) {

@@ -179,6 +179,9 @@ func (a *activation) perform(s *step) {
 	defer a.effects.Done()
 	out := outcome{fault: ErrPanic.Code} // stays if the effect calls Goexit
 	defer func() {
+		if r := recover(); r != nil { // of the host's own: Granted, or Retry.Wait
+			a.rt.config.Log.Error("a step panicked", "execution", a.chain, "id", s.id, "panic", panicText(r))
+		}
 		select {
 		case a.settled <- settlement{s, out}:
 		case <-a.over:

@@ -144,6 +144,7 @@ func TestConstruction(t *testing.T) {
 		"a flow twice":      {Flows: []kernel.Flow{good, good}, Features: good.Needs},
 		"an effect twice":   {Effects: []kernel.Effect{echo, echo}},
 		"an empty flow":     {Flows: []kernel.Flow{{}}},
+		"a flow's slash":    {Flows: []kernel.Flow{{Name: "a/b", Version: "1", Run: good.Run}}},
 		"an empty effect":   {Effects: []kernel.Effect{{}}},
 		"Once with retries": {Effects: []kernel.Effect{{ID: "e", Run: echo.Run, Retry: kernel.Retry{Attempts: 2}}}},
 	} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/journal/journaltest"
 	"github.com/parley-run/parley/journal/memory"
@@ -140,6 +141,32 @@ func TestDenial(t *testing.T) { // C-4.17, C-6.9
 			t.Errorf("denied = %v, runs = %d; want true, 0", denied, calls.count("e"))
 		}
 	})
+}
+
+// A panic in the host's own hooks fails the step, and not the process.
+func TestPanickingHooks(t *testing.T) {
+	for name, config := range map[string]kernel.Config{
+		"Granted": {
+			Granted: func(*identity.Identity, kernel.EffectID) bool { panic("no") },
+			Effects: []kernel.Effect{echo},
+		},
+		"Retry.Wait": {Effects: []kernel.Effect{{
+			ID: "echo", Mode: kernel.Repeatable,
+			Run:   func(context.Context, jsontext.Value) (any, error) { return nil, errors.New("fails") },
+			Retry: kernel.Retry{Attempts: 2, Wait: func(int, error) (time.Duration, bool) { panic("no") }},
+		}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			config.Flows = []kernel.Flow{flow("f", func(c *kernel.Context, _ jsontext.Value) (any, error) {
+				return c.Execute[string]("s", "echo", "x")
+			})}
+			w := newWorld(t, config)
+			w.start("f", "x", nil)
+			if info, err := w.rt.Query(t.Context(), ann, "x"); err != nil || info.Fault != kernel.ErrPanic.Code {
+				t.Errorf("a panic in %s: Query = %+v, %v; want fault %s", name, info, err, kernel.ErrPanic.Code)
+			}
+		})
+	}
 }
 
 func TestPanics(t *testing.T) { // K2
