@@ -54,7 +54,10 @@ func (t *talk) run(ctx context.Context) error {
 	if t.interactive {
 		fmt.Fprintln(t.terminal.out)
 	}
-	if err := lines.Err(); err != nil {
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("a line is longer than %d bytes; send it in pieces", maxLine)
+	case err != nil:
 		return fmt.Errorf("read a line: %w", err)
 	}
 	if t.failed > 0 {

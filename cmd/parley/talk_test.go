@@ -100,6 +100,17 @@ func TestPrompts(t *testing.T) {
 			t.Errorf("interactive %t: the talk prints %q, want %q", interactive, out.String(), want)
 		}
 	}
+	// A line that is too long says so, in the words of those who wrote it.
+	me := reader(t, s.Directory().Path())
+	id, err := me.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := console{in: strings.NewReader(strings.Repeat("x", maxLine+1)), out: io.Discard, err: io.Discard}
+	err = (&talk{server: me, id: id, terminal: long}).run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "a line is longer than 1048576 bytes") {
+		t.Errorf("a line of %d bytes: %v, want that it is too long", maxLine+1, err)
+	}
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
