@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json/jsontext"
 	"net/http"
 
 	"github.com/parley-run/parley/conversation"
@@ -50,11 +51,15 @@ func (g *Gateway) status(x *exchange) error {
 // turn is POST /v1/conversations/{id}/turns (C-29.3).
 func (g *Gateway) turn(x *exchange) error {
 	turn, err := decode[struct {
-		Text      string `json:"text"`
-		MessageID string `json:"messageId"`
+		Text      string         `json:"text"`
+		MessageID string         `json:"messageId"`
+		EditOf    jsontext.Value `json:"editOf"`
 	}](x)
 	if err != nil {
 		return err
+	}
+	if turn.EditOf != nil { // what was meant as an edit must not become a message
+		return badRequest("edits-not-supported")
 	}
 	messageID, err := g.client.SendTurn(x.r.Context(), x.caller, x.id, turn.Text, turn.MessageID)
 	if err != nil {

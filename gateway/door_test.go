@@ -68,6 +68,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/turns", `{"QWERTZ":` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + `}`, "malformed-json"},
 		{"POST", "/turns", `{"text":"a","QWERTZ":1,"QWERTZ":2}`, "duplicate-name"},
 		{"POST", "/turns", `{"text":"a","text":"QWERTZ"}`, "duplicate-name"},
+		{"POST", "/turns", `{"text":"a","editOf":3}`, "edits-not-supported"},
 		{"POST", "/turns", `{"text":"a","x":{"QWERTZ":1,"QWERTZ":1}}`, "duplicate-name"},
 		{"POST", "/turns", `{"text":["QWERTZ"]}`, "wrong-type"},
 		{"POST", "/turns", `{"text":"a","messageId":1}`, "wrong-type"},

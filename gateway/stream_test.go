@@ -150,11 +150,22 @@ func TestStreamCursors(t *testing.T) {
 		id, header, query string
 		want              int
 	}{
-		{over, lastEntry, "", 204}, {over, page.Next.String(), "", 204}, {over, "99.0", "", 204}, {over, "", "?cursor=" + lastEntry, 204},
-		{over, "", "", 200}, {over, "0.0", "", 200}, {over, page.Entries[0].Cursor.String(), "?cursor=" + lastEntry, 200},
-		{over, lastEntry, "?cursor=x", 204}, {over, "", "?cursor=", 200},
-		{open, "x", "", 400}, {open, "0", "", 400}, {open, "e.18446744073709551615", "", 400}, {open, "0.0", "?cursor=0.0&cursor=1.0", 200},
-		{open, "1.1\xff", "", 400}, {open, strings.Repeat("1", 5000) + ".0", "", 400}, {open, "", "?cursor=1", 400},
+		{over, lastEntry, "", 204},
+		{over, page.Next.String(), "", 204},
+		{over, "99.0", "", 204},
+		{over, "", "?cursor=" + lastEntry, 204},
+		{over, "", "", 200},
+		{over, "0.0", "", 200},
+		{over, page.Entries[0].Cursor.String(), "?cursor=" + lastEntry, 200},
+		{over, lastEntry, "?cursor=x", 204},
+		{over, "", "?cursor=", 200},
+		{open, "x", "", 400},
+		{open, "0", "", 400},
+		{open, "e.18446744073709551615", "", 400},
+		{open, "0.0", "?cursor=0.0&cursor=1.0", 200},
+		{open, "1.1\xff", "", 400},
+		{open, strings.Repeat("1", 5000) + ".0", "", 400},
+		{open, "", "?cursor=1", 400},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := request("GET", "/v1/conversations/"+test.id+"/events"+test.query, "ann@acme", "").WithContext(ctx)

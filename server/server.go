@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -141,23 +140,17 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("listen on %s: %w; name another address with --listen, such as --listen 127.0.0.1:0 for any free port", address, err)
 }
 
-// open opens the journal and returns the keys, which a first start makes. Keys
-// are looked at before the journal is made, and made after it was found whole:
-// a start that fails changes nothing.
-func (s *Server) open(ctx context.Context, config Config) (conversation.Keys, error) {
-	if _, err := s.dir.Keys(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return conversation.Keys{}, err
-	}
-	store, err := config.open(ctx, s.dir.Database())
-	if err != nil {
-		return conversation.Keys{}, err
-	}
-	s.store = store
+// open opens the journal and returns the keys. A first start makes the keys, and
+// then the journal.
+func (s *Server) open(ctx context.Context, config Config) (keys conversation.Keys, err error) {
 	if s.first, err = s.lock.Prepare(Owner); err != nil {
 		return conversation.Keys{}, err
 	}
 	raw, err := s.dir.Keys()
 	if err != nil {
+		return conversation.Keys{}, err
+	}
+	if s.store, err = config.open(ctx, s.dir.Database()); err != nil {
 		return conversation.Keys{}, err
 	}
 	return conversation.NewKeys(raw[0], raw[1:]...)

@@ -237,12 +237,15 @@ func TestRefusals(t *testing.T) {
 // C-11.4: a damaged key file, or database, stops a start; nothing is written
 // over it, and the directory is free again.
 func TestDamagedDirectory(t *testing.T) {
+	const key = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE\n"
+	damaged := strings.Repeat("damaged ", 2000)
 	tests := map[string]struct {
-		file string
-		want []string
+		files map[string]string
+		want  []string
 	}{
-		"key":       {"c2hvcnQ\n", []string{"key, line 1: 5 bytes"}},
-		"parley.db": {strings.Repeat("damaged ", 2000), []string{"parley.db", "damaged"}},
+		"a key of wrong length":   {map[string]string{"key": "c2hvcnQ\n"}, []string{"key, line 1: 5 bytes"}},
+		"a damaged database":      {map[string]string{"key": key, "parley.db": damaged}, []string{"parley.db", "damaged"}},
+		"a journal without a key": {map[string]string{"parley.db": damaged}, []string{"key is missing beside a journal", "restore"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -250,9 +253,10 @@ func TestDamagedDirectory(t *testing.T) {
 			if err := os.Mkdir(w.config.Data, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join(w.config.Data, name)
-			if err := os.WriteFile(path, []byte(tt.file), 0o600); err != nil {
-				t.Fatal(err)
+			for file, text := range tt.files {
+				if err := os.WriteFile(filepath.Join(w.config.Data, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			_, err := New(t.Context(), w.config)
 			if err == nil {
@@ -263,8 +267,10 @@ func TestDamagedDirectory(t *testing.T) {
 					t.Errorf("New = %v, want one line with %q", err, want)
 				}
 			}
-			if data, err := os.ReadFile(path); string(data) != tt.file || err != nil {
-				t.Errorf("%s was changed, %v", name, err)
+			for file, text := range tt.files {
+				if data, err := os.ReadFile(filepath.Join(w.config.Data, file)); string(data) != text || err != nil {
+					t.Errorf("%s was changed, %v", file, err)
+				}
 			}
 			dir, err := datadir.Open(w.config.Data)
 			if err != nil {
@@ -273,8 +279,8 @@ func TestDamagedDirectory(t *testing.T) {
 			if dir.Held() {
 				t.Error("a refused start holds the directory")
 			}
-			if files, err := filepath.Glob(filepath.Join(w.config.Data, "*")); len(files) != 2 || err != nil {
-				t.Errorf("the directory holds %q, %v, want the damaged file and the lock", files, err)
+			if files, err := filepath.Glob(filepath.Join(w.config.Data, "*")); len(files) != len(tt.files)+1 || err != nil {
+				t.Errorf("the directory holds %q, %v, want what it held and the lock", files, err)
 			}
 		})
 	}

@@ -55,12 +55,18 @@ func (d Dir) keyError(line int, what string) error {
 }
 
 // Prepare makes the keys of a new directory and a token for the identity, and
-// reports whether it did. A directory that has keys is left as it is.
+// reports whether it did. A directory that has keys is left as it is. One that
+// has a journal and no keys is refused: a new key would make every message that
+// waits in it a forgery. So the keys are made before the journal.
 func (l *Lock) Prepare(owner identity.Identity) (first bool, err error) {
 	if _, err := os.Stat(l.dir.file("key")); err == nil {
 		return false, nil
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("key file: %w", cause(err))
+	}
+	if info, err := os.Stat(l.dir.Database()); err == nil && info.Size() > 0 {
+		return false, fmt.Errorf("key file %s is missing beside a journal: restore it from a backup, or move %s away to begin anew",
+			l.dir.file("key"), l.dir.Database())
 	}
 	// The keys come last: a crash before them makes the next start the first.
 	if err := l.dir.prepareOwnToken(owner); err != nil {
