@@ -33,9 +33,15 @@ type Definition struct {
 	// of its reply, unless that is cut or ends with a remark of the loop's.
 	// kernel.StepFrom(ctx) tells whose it is, and whether an earlier attempt may
 	// have said something already. Nil drops them.
-	OnDelta func(ctx context.Context, text string)
+	OnDelta func(ctx context.Context, d Delta)
 
 	Log *slog.Logger // slog.Default if nil
+}
+
+// Delta is a piece of a reply.
+type Delta struct {
+	Text   string // whole code points, never empty
+	Before string // what the earlier model calls of the run have said, those on record included
 }
 
 // Limits bound one run of the loop. They steer it, so within an execution they

@@ -171,14 +171,18 @@ then
 `))
 		var mu sync.Mutex
 		var shown strings.Builder
+		before := map[string]string{"loop#model:1": "", "loop#model:3": "Let me look at that."}
 		l.def.Tools = []Tool{Clock()}
-		l.def.OnDelta = func(ctx context.Context, text string) {
+		l.def.OnDelta = func(ctx context.Context, d Delta) {
 			mu.Lock()
 			defer mu.Unlock()
 			if step, ok := kernel.StepFrom(ctx); !ok || step.Execution != "run1" {
 				t.Errorf("a delta of step %+v", step)
 			}
-			shown.WriteString(text)
+			if step, _ := kernel.StepFrom(ctx); d.Before != before[step.ID] {
+				t.Errorf("before %s was said %q, want %q", step.ID, d.Before, before[step.ID])
+			}
+			shown.WriteString(d.Text)
 		}
 		got := l.ask("go")
 		if got.Reply.Text != "Let me look at that.\n\nIt is late." || shown.String() != got.Reply.Text {

@@ -73,10 +73,11 @@ func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, in
 		return Said{}, err
 	}
 	l := &listener{sheet: callSheet{prompt: prompt}, room: newRoom(replyCut)}
+	before := t.said()
 	if d.OnDelta != nil {
-		l.show = func(text string) { d.OnDelta(ctx, text) }
+		l.show = func(text string) { d.OnDelta(ctx, Delta{Text: text, Before: before}) }
 	}
-	if t.said() != "" {
+	if before != "" {
 		l.lead = roundBreak
 	}
 	call, cancel := context.WithCancel(ctx)

@@ -24,6 +24,8 @@ type ClientConfig struct {
 	Keys    Keys   // to sign with; the flow's own
 	Flow    string // the name of the flow; DefaultFlowName if empty
 
+	Hub *Hub // the flow's own; nil for no live words
+
 	// MaxTurnChars bounds a text, as the flow's setting does:
 	// DefaultMaxTurnChars if 0.
 	MaxTurnChars int
@@ -47,6 +49,7 @@ type ClientConfig struct {
 type Client struct {
 	runtime      *kernel.Runtime
 	keys         Keys
+	hub          *Hub
 	flow         string
 	maxTurnChars int
 	owners       owners
@@ -67,7 +70,7 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if err := checkPolicy(config); err != nil {
 		return nil, err
 	}
-	c := &Client{runtime: config.Runtime, keys: config.Keys, flow: config.Flow, maxTurnChars: config.MaxTurnChars}
+	c := &Client{runtime: config.Runtime, keys: config.Keys, hub: config.Hub, flow: config.Flow, maxTurnChars: config.MaxTurnChars}
 	if c.flow == "" {
 		c.flow = DefaultFlowName
 	}

@@ -17,6 +17,10 @@ var (
 	// ErrQueueFull says that too many messages wait (C-39.4).
 	ErrQueueFull = fault.New("QueueFull", "too many messages are waiting")
 
+	// ErrTooManyReaders says that the live words of the conversation have as many
+	// readers as they may have (C-28.9).
+	ErrTooManyReaders = fault.New("TooManyReaders", "too many follow the conversation")
+
 	// ErrInvalidID says that an id chosen for a conversation is not of the shape
 	// of C-11.7.
 	ErrInvalidID = fault.New("InvalidID", "a conversation id is 1 to 128 letters, digits, '.', '_' and '-', and begins with a letter or a digit")

@@ -29,6 +29,10 @@ type Config struct {
 	Keys  Keys // to verify with; the client's own
 	Agent agent.Definition
 
+	// Hub is given the words of replies as they come (C-28), beside the agent's
+	// own OnDelta. Nil keeps them to the record.
+	Hub *Hub
+
 	Name           string // of the flow; DefaultFlowName if empty
 	Settings       Settings
 	MaxEnvelopeAge time.Duration // DefaultMaxEnvelopeAge if 0
@@ -73,6 +77,7 @@ func NewFlow(config Config) (*Flow, error) {
 	if err := config.Settings.check(); err != nil {
 		return nil, err
 	}
+	config.Agent.OnDelta = config.Hub.beside(config.Agent.OnDelta)
 	effects, err := config.Agent.Effects()
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)

@@ -166,8 +166,13 @@ func (d *dialogue) converse(n int, text string, t *trouble) (reply agent.Reply, 
 	}()
 	definition := d.flow.config.Agent
 	definition.Limits = d.settings.Agent
-	observed := d.c.With(func(ctx context.Context) context.Context { return agent.Observe(ctx, t.add) })
-	return agent.Run(observed, definition, agent.Request{
+	scoped := d.c.With(func(ctx context.Context) context.Context { return agent.Observe(ctx, t.add) })
+	if hub := d.flow.config.Hub; hub != nil {
+		voice := hub.begin(d.c.Execution(), d.seq)
+		defer voice.end() // before the record of the turn is durable
+		scoped = scoped.With(voice.within)
+	}
+	return agent.Run(scoped, definition, agent.Request{
 		LoopID: loopID(n), History: d.window.history, Prompt: text, PromptOrigin: taint.OriginUser,
 	})
 }

@@ -54,6 +54,7 @@ var refusals = []struct {
 	{conversation.ErrNotFound, http.StatusNotFound, "not found"},
 	{conversation.ErrClosed, http.StatusConflict, conversation.ErrClosed.Code},
 	{conversation.ErrQueueFull, http.StatusTooManyRequests, conversation.ErrQueueFull.Code},
+	{conversation.ErrTooManyReaders, http.StatusTooManyRequests, conversation.ErrTooManyReaders.Code},
 	{conversation.ErrInvalidCursor, http.StatusBadRequest, conversation.ErrInvalidCursor.Code},
 	{kernel.ErrClosed, http.StatusServiceUnavailable, "unavailable"},
 	{journal.ErrClosed, http.StatusServiceUnavailable, "unavailable"},

@@ -3,6 +3,8 @@ package gateway
 import (
 	"strconv"
 	"time"
+
+	"github.com/parley-run/parley/conversation"
 )
 
 // event is the name of an event of the stream (C-30.2). No name comes from
@@ -12,6 +14,9 @@ type event string
 const (
 	eventStatus    event = "status"    // the first: how the conversation stands
 	eventMessage   event = "message"   // an entry of the transcript, with its cursor as id
+	eventPartial   event = event(conversation.WordsPartial)
+	eventDelta     event = event(conversation.WordsDelta)
+	eventReset     event = event(conversation.WordsReset)
 	eventClosed    event = "closed"    // the conversation is over, and so is the stream
 	eventReconnect event = "reconnect" // come back after retry; the stream ends
 	eventError     event = "error"     // a fixed problem; the stream ends
@@ -40,6 +45,11 @@ func (f frame) append(dst []byte) []byte {
 	dst = append(dst, "\ndata: "...)
 	dst = append(dst, encode(f.data)...)
 	return append(dst, "\n\n"...)
+}
+
+// frameOf is the frame of live words, which have no id (C-30.3).
+func frameOf(words conversation.Words) []byte {
+	return frame{event: event(words.Kind), data: words}.append(nil)
 }
 
 // comment keeps an idle stream alive.

@@ -30,7 +30,7 @@ func (g *Gateway) events(x *exchange) error {
 	if s == nil {
 		return err
 	}
-	defer s.tail.Close()
+	defer s.leave()
 	leave, ok := g.streams.enter()
 	if ok {
 		defer leave()
@@ -61,7 +61,12 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{gateway: g, x: x, pipe: newPipe(x.w, &g.streams), tail: tail}
+	live, err := g.client.Live(ctx, x.caller, x.id)
+	if err != nil {
+		tail.Close()
+		return nil, err
+	}
+	s := &stream{gateway: g, x: x, pipe: newPipe(x.w, &g.streams), tail: tail, live: live}
 	s.news, err = tail.Read(ctx)
 	for err == nil && from != nil && s.news.More && len(s.news.Entries) == 0 {
 		s.news, err = tail.Read(ctx) // is there anything behind the cursor?
@@ -72,7 +77,7 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 		info, err = g.client.Status(ctx, x.caller, x.id)
 	}
 	if err != nil || nothing {
-		tail.Close()
+		s.leave()
 		if nothing {
 			x.started = true
 			x.w.WriteHeader(http.StatusNoContent) // C-30.16: a browser stops asking
@@ -101,11 +106,19 @@ func (x *exchange) streamCursor() (*conversation.Cursor, error) {
 }
 
 // stream is one open stream. All of it happens on the goroutine of its request.
+//
+// What is pending for a client that does not read is far below 1 MiB (C-32.10):
+// one page of the log is read when the last is written, and live words are taken
+// from the hub when there is nothing else to write, merged into one frame of at
+// most 65,536 code points. A client that takes nothing for 5 s is cut.
 type stream struct {
 	gateway *Gateway
 	x       *exchange
 	pipe    pipe
 	tail    *conversation.Tail
+	live    *conversation.Live
+	words   *conversation.Piece // live, that are not written yet
+	turn    int                 // theirs, or that of the last ones
 	news    conversation.News // as of the last read
 	frames  []byte            // that are not written yet
 	written time.Time         // when something was written last
@@ -132,12 +145,21 @@ func (s *stream) run(ctx context.Context) error {
 		if s.news.Over {
 			return s.close(ctx)
 		}
+		if !s.news.More {
+			if err := s.speak(); err != nil {
+				return err
+			}
+		}
 		again := s.tail.Hint()
 		if s.news.More {
 			again = always
 		}
 		select {
 		case <-again:
+		case <-s.live.Hint():
+			if !s.news.More {
+				continue // the log has a hint of its own
+			}
 		case now := <-tick.C:
 			if !now.Before(ending) {
 				return s.end(frame{event: eventReconnect, data: struct{}{}})
@@ -168,6 +190,9 @@ func (s *stream) run(ctx context.Context) error {
 func (s *stream) deliver() error {
 	for _, entry := range s.news.Entries {
 		s.add(frame{event: eventMessage, id: entry.Cursor.String(), data: entry})
+		if entry.Role == conversation.RoleAssistant {
+			s.supersede(entry.Turn)
+		}
 		if len(s.frames) >= frameBytes {
 			if err := s.flush(); err != nil {
 				return err
@@ -176,6 +201,43 @@ func (s *stream) deliver() error {
 	}
 	s.news.Entries = nil // an idle stream holds none
 	return s.flush()
+}
+
+// speak writes the live words that there are. Before those of another turn the
+// log is read once more: the turn's question is in it, and comes first.
+func (s *stream) speak() error {
+	for {
+		if s.words == nil {
+			s.words = s.live.Next()
+		}
+		switch {
+		case s.words == nil:
+			return nil
+		case s.words.Turn != s.turn:
+			s.turn = s.words.Turn
+			s.news.More = true
+			return nil
+		}
+		s.frames = append(s.frames, s.words.Encoded(frameOf)...)
+		s.words = nil
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// supersede drops the live words of a turn whose record is written (C-28.8).
+func (s *stream) supersede(turn int) {
+	s.live.Supersede(turn)
+	if s.words != nil && s.words.Turn <= turn {
+		s.words = nil
+	}
+}
+
+// leave frees what the stream holds.
+func (s *stream) leave() {
+	s.tail.Close()
+	s.live.Close()
 }
 
 func (s *stream) add(f frame) { s.frames = f.append(s.frames) }
