@@ -127,7 +127,7 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	flow, err := conversation.NewFlow(conversation.Config{
-		Keys: keys, Settings: p.settings, Log: quiet,
+		Keys: keys, Settings: p.settings, Log: quiet, Hub: conversation.NewHub(conversation.HubConfig{}),
 		OnError: func(string, error, conversation.Where) { calls.add("onError") },
 		Agent: agent.Definition{
 			ID: "test", System: taint.Plain(p.system), Model: counted{played, calls}, Log: quiet, Tools: tools,
