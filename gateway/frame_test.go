@@ -37,6 +37,10 @@ func checkFrame(t *testing.T, text string) {
 	if bytes.ContainsAny(sent, "\r\u2028\u2029\u0085\x00") || bytes.Count(sent, []byte("\n")) != 5 {
 		t.Fatalf("frame of %q: %q", text, sent)
 	}
+	words := frameOf(conversation.Words{Kind: conversation.WordsDelta, Turn: 1, Text: text})
+	if bytes.ContainsAny(words, "\r\u2028\u2029\u0085\x00") || bytes.Count(words, []byte("\n")) != 3 {
+		t.Fatalf("frame of the words %q: %q", text, words)
+	}
 	got, err := newReader(bytes.NewReader(sent)).next()
 	if err != nil || got.name != "message" || got.id != "1.2" || got.retry != "1500" {
 		t.Fatalf("frame of %q reads as %+v, %v", text, got, err)

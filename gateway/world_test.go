@@ -87,18 +87,29 @@ func ownerScoped(t testing.TB) kernel.Policy {
 // newWorld makes a world with changes to its runtime and its gateway.
 func newWorld(t testing.TB, change ...func(*kernel.Config, *Config)) *world {
 	t.Helper()
-	w := &world{t: t, store: journaltest.Wrap(memory.New()), reported: map[string]error{}}
+	return newWorldOn(t, journaltest.Wrap(memory.New()), "otherwise\n  reply", nil, change...)
+}
+
+// newLiveWorld makes a world with live words, whose agent plays a script.
+func newLiveWorld(t testing.TB, text string) *world {
+	t.Helper()
+	return newWorldOn(t, journaltest.Wrap(memory.New()), text, conversation.NewHub(conversation.HubConfig{}))
+}
+
+func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conversation.Hub, change ...func(*kernel.Config, *Config)) *world {
+	t.Helper()
+	w := &world{t: t, store: store, reported: map[string]error{}}
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	keys, err := conversation.NewKeys([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	echo, err := script.Parse("echo", []byte("otherwise\n  reply"))
+	played, err := script.Parse("world", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	flow, err := conversation.NewFlow(conversation.Config{
-		Keys: keys, Log: log, Agent: agent.Definition{ID: "test", Model: echo, Log: log},
+		Keys: keys, Hub: hub, Log: log, Agent: agent.Definition{ID: "test", Model: played, Log: log},
 		Settings: conversation.Settings{RotateEveryTurns: 3},
 	})
 	if err != nil {
@@ -121,7 +132,7 @@ func newWorld(t testing.TB, change ...func(*kernel.Config, *Config)) *world {
 	}
 	t.Cleanup(w.rt.Close)
 	w.client, err = conversation.NewClient(conversation.ClientConfig{
-		Runtime: w.rt, Keys: keys, RuntimePolicyIsOwnerScoped: true,
+		Runtime: w.rt, Keys: keys, Hub: hub, RuntimePolicyIsOwnerScoped: true,
 	})
 	if err != nil {
 		t.Fatal(err)
