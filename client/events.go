@@ -21,6 +21,9 @@ type Kind string
 const (
 	Status    Kind = "status"    // how the conversation stands; the first of each stream
 	Message   Kind = "message"   // an entry of the transcript
+	Delta     Kind = "delta"     // words that follow what was told of the turn so far
+	Partial   Kind = "partial"   // a reply so far, in place of what was told of it
+	Reset     Kind = "reset"     // a reply begins again; what was told of it is void
 	Closed    Kind = "closed"    // the conversation is over; the last of all
 	Reconnect Kind = "reconnect" // the stream ends, the conversation goes on
 )
@@ -30,6 +33,7 @@ type Event struct {
 	Kind   Kind
 	Info   conversation.Info   // of Status and Closed
 	Record conversation.Record // of Message; to go on after it, follow from its Cursor
+	Words  conversation.Words  // of Delta, Partial and Reset; the Message of the turn takes their place
 	Retry  time.Duration       // when the server wants a client to come back; 0 if it did not say
 }
 
@@ -120,6 +124,9 @@ func read(frames *frameReader, yield func(Event, error) bool) error {
 			err = json.Unmarshal([]byte(f.data), &event.Info)
 		case Message:
 			err = json.Unmarshal([]byte(f.data), &event.Record)
+		case Delta, Partial, Reset:
+			err = json.Unmarshal([]byte(f.data), &event.Words)
+			event.Words.Kind = conversation.WordsKind(event.Kind)
 		case Reconnect:
 		case "error":
 			e := &Error{}

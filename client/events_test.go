@@ -27,6 +27,9 @@ const (
 	goes      = "event: reconnect\nretry: 2000\ndata: {}\n\n"
 	fails     = "event: error\ndata: {\"error\":\"internal\",\"errorId\":\"e1\"}\n\n"
 	gone      = "event: error\ndata: {\"error\":\"not found\"}\n\n"
+	midway    = "event: partial\ndata: {\"turn\":2,\"text\":\"a b\",\"truncated\":true}\n\n"
+	word      = "event: delta\ndata: {\"turn\":2,\"text\":\" c\"}\n\n"
+	anew      = "event: reset\ndata: {\"turn\":2}\n\n"
 	unheardOf = "event: later\ndata: {}\n\n"
 )
 
@@ -46,6 +49,8 @@ func collect(events func(func(Event, error) bool)) (all []string, err error) {
 			text += " " + event.Record.Cursor.String()
 		case Status, Closed:
 			text += " " + string(event.Info.State)
+		case Delta, Partial, Reset:
+			text += fmt.Sprintf(" %+v", event.Words)
 		}
 		all = append(all, text)
 	}
@@ -60,6 +65,11 @@ func TestEvents(t *testing.T) {
 		err      error
 	}{
 		{stream(begins, says(1), ":\n\n", unheardOf, says(2), closes, says(3)), []string{"status open", "message 0.1", "message 0.2", "closed closed"}, nil},
+		{stream(midway, word, anew, goes), []string{
+			"partial {Kind:partial Turn:2 Text:a b Truncated:true}", "delta {Kind:delta Turn:2 Text: c Truncated:false}",
+			"reset {Kind:reset Turn:2 Text: Truncated:false}", "reconnect",
+		}, nil},
+		{stream("event: delta\ndata: {\"turn\":\"x\"}\n\n"), nil, ErrProtocol},
 		{stream(begins, goes, says(1)), []string{"status open", "reconnect"}, nil},
 		{stream(begins, says(1)), []string{"status open", "message 0.1"}, io.ErrUnexpectedEOF},
 		{stream(begins, says(1)[:40]), []string{"status open"}, io.ErrUnexpectedEOF},
