@@ -17,14 +17,15 @@ import (
 const defaultSystem = "You are a helpful assistant in a long conversation. Answer briefly and plainly. " +
 	"Say so where you do not know. You can look at the clock."
 
-// newFlow makes the flow of the server's conversations.
-func newFlow(settings Settings, keys conversation.Keys, m model.Model, log *slog.Logger) (*conversation.Flow, error) {
+// newFlow makes the flow of the server's conversations. Its live words go to the
+// hub, if there is one.
+func newFlow(settings Settings, keys conversation.Keys, m model.Model, hub *conversation.Hub, log *slog.Logger) (*conversation.Flow, error) {
 	system := settings.System
 	if system == "" {
 		system = defaultSystem
 	}
 	return conversation.NewFlow(conversation.Config{
-		Keys: keys,
+		Keys: keys, Hub: hub,
 		Agent: agent.Definition{
 			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Log: log,
 		},
@@ -51,7 +52,7 @@ func (s Settings) check(m model.Model, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err = newFlow(s, keys, m, log); err != nil {
+	if _, err = newFlow(s, keys, m, nil, log); err != nil {
 		return inKeys(err)
 	}
 	return nil
@@ -83,9 +84,9 @@ func newRuntime(store journal.Store, flow *conversation.Flow, log *slog.Logger) 
 }
 
 // newClient makes the way in to the conversations of a runtime.
-func newClient(settings Settings, keys conversation.Keys, runtime *kernel.Runtime) (*conversation.Client, error) {
+func newClient(settings Settings, keys conversation.Keys, runtime *kernel.Runtime, hub *conversation.Hub) (*conversation.Client, error) {
 	access := runtime.Policy()
 	return conversation.NewClient(conversation.ClientConfig{
-		Runtime: runtime, Keys: keys, MaxTurnChars: settings.MaxTurnChars, Policy: &access,
+		Runtime: runtime, Keys: keys, Hub: hub, MaxTurnChars: settings.MaxTurnChars, Policy: &access,
 	})
 }

@@ -23,7 +23,7 @@ func TestRuntimeIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	flow, err := newFlow(Settings{}, keys, noModel{}, log)
+	flow, err := newFlow(Settings{}, keys, noModel{}, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

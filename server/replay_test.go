@@ -32,7 +32,7 @@ func talked(t *testing.T) journal.Store {
 	}
 	settings := Settings{RotateEveryTurns: 2}
 	log := slog.New(slog.DiscardHandler)
-	flow, err := newFlow(settings, keys, m, log)
+	flow, err := newFlow(settings, keys, m, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func talked(t *testing.T) journal.Store {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	client, err := newClient(settings, keys, rt)
+	client, err := newClient(settings, keys, rt, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

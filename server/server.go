@@ -162,14 +162,15 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
-	flow, err := newFlow(config.Settings, keys, m, s.log)
+	hub := conversation.NewHub(conversation.HubConfig{})
+	flow, err := newFlow(config.Settings, keys, m, hub, s.log)
 	if err != nil {
 		return err
 	}
 	if s.runtime, err = newRuntime(s.store, flow, s.log); err != nil {
 		return err
 	}
-	client, err := newClient(config.Settings, keys, s.runtime)
+	client, err := newClient(config.Settings, keys, s.runtime, hub)
 	if err != nil {
 		return err
 	}
