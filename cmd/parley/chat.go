@@ -116,7 +116,10 @@ func (c *chatCommand) talk(ctx context.Context, data string, terminal console) e
 		here = " --data " + dir.Path()
 	}
 	fmt.Fprintf(terminal.err, "conversation %s (to go on with it: parley chat%s --id %s)\n", id, here, id)
-	t := &talk{server: server, id: id, terminal: terminal, interactive: isTerminal(terminal)}
+	t := &talk{server: server, id: id, terminal: terminal, interactive: isTerminal(terminal.in) && isTerminal(terminal.out)}
+	if isTerminal(terminal.out) {
+		t.live = &liveReply{out: terminal.out}
+	}
 	err = t.run(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
@@ -158,9 +161,8 @@ func newestOpen(ctx context.Context, server *client.Client) (string, error) {
 	}
 }
 
-// isTerminal reports whether a person reads and writes.
-func isTerminal(terminal console) bool {
-	in, ok := terminal.in.(*os.File)
-	out, ok2 := terminal.out.(*os.File)
-	return ok && ok2 && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
+// isTerminal reports whether a person is at this end.
+func isTerminal(end any) bool {
+	file, ok := end.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }

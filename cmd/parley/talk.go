@@ -28,6 +28,7 @@ type talk struct {
 	id          string
 	terminal    console
 	interactive bool
+	live        *liveReply // shows words as they come; nil to print whole answers
 
 	read   *conversation.Cursor // up to here the transcript is known
 	asked  int                  // lines that were sent
@@ -92,10 +93,14 @@ func (t *talk) say(ctx context.Context, text string) error {
 	turn := 0
 	for event, err := range t.server.Follow(ctx, t.id, t.read) {
 		if err != nil {
+			t.live.leave()
 			return err
 		}
 		switch event.Kind {
+		case client.Delta, client.Partial, client.Reset:
+			t.live.show(event.Words)
 		case client.Closed:
+			t.live.leave()
 			return fmt.Errorf("conversation %s: %w", t.id, conversation.ErrClosed)
 		case client.Message:
 			t.read = &event.Record.Cursor
@@ -123,9 +128,10 @@ func (t *talk) hear(record conversation.Record, text string, turn *int) (done bo
 	case record.Role != conversation.RoleAssistant:
 		return false
 	case record.Status == conversation.StatusFailed:
+		t.live.leave()
 		t.complain("no answer: %s, error id %s", record.Reason, record.ErrorID)
 	default:
-		fmt.Fprintln(t.terminal.out, printableLines(record.Text))
+		fmt.Fprintln(t.terminal.out, t.live.rest(record))
 	}
 	return record.Turn == *turn
 }

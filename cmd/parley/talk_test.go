@@ -115,7 +115,7 @@ func TestPrompts(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if isTerminal(console{in: strings.NewReader(""), out: io.Discard}) {
+	if isTerminal(strings.NewReader("")) {
 		t.Error("a text is taken for a terminal")
 	}
 }
