@@ -4,7 +4,8 @@
 // Make a flow with [NewFlow], register it and its effects with a runtime, and
 // make a [Client] with [NewClient]. [Client.Start] begins a conversation,
 // [Client.SendTurn] says something in it, [Client.History] and [Client.Follow]
-// read what was said.
+// read what was said, and [Client.Live] what is being said, if flow and client
+// have a [Hub].
 //
 // What it promises: a message counts only in an envelope that the host signed,
 // and once, however often it is sent; each message, reply and rejection is one
@@ -13,5 +14,5 @@
 // twice; whoever may not read a conversation cannot tell it from one that does
 // not exist.
 //
-// Requirements C-11 to C-27 and C-41 to C-43.
+// Requirements C-11 to C-28 and C-41 to C-43.
 package conversation

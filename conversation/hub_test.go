@@ -306,7 +306,8 @@ func TestResetOfAnotherAttempt(t *testing.T) {
 // said so; a reader who keeps up gets all of it, and the record has all of it.
 func TestLongReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, "otherwise\n  repeat 20000 \"1234567ü9 \" 1ms\n  repeat 1 \"end\" 1s")
+		unit := strings.Repeat("1234567ü9 ", 100)
+		s := newStage(t, fmt.Sprintf("otherwise\n  repeat 200 %q 100ms\n  repeat 1 \"end\" 1s", unit))
 		hub := NewHub(HubConfig{})
 		s.config.Hub = hub
 		s.say("go")
@@ -322,7 +323,7 @@ func TestLongReply(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer late.Close()
-		whole := strings.Repeat("1234567ü9 ", 20000)
+		whole := strings.Repeat(unit, 200)
 		kept := []rune(whole)[200_000-maxPartial:]
 		for name, live := range map[string]*Live{"late": late, "stalled": stalled} {
 			p := live.Next()
