@@ -110,6 +110,7 @@ otherwise
 		s.say("look, please")
 		f := listen(t, hub, "talk")
 		s.hear(2)
+		f.so() // before the next turn begins
 		s.say("one two three")
 		s.hear(4)
 		for _, r := range s.records() {

@@ -12,8 +12,8 @@ import (
 type event string
 
 const (
-	eventStatus    event = "status"    // the first: how the conversation stands
-	eventMessage   event = "message"   // an entry of the transcript, with its cursor as id
+	eventStatus    event = "status"  // the first: how the conversation stands
+	eventMessage   event = "message" // an entry of the transcript, with its cursor as id
 	eventPartial   event = event(conversation.WordsPartial)
 	eventDelta     event = event(conversation.WordsDelta)
 	eventReset     event = event(conversation.WordsReset)

@@ -119,9 +119,9 @@ type stream struct {
 	live    *conversation.Live
 	words   *conversation.Piece // live, that are not written yet
 	turn    int                 // theirs, or that of the last ones
-	news    conversation.News // as of the last read
-	frames  []byte            // that are not written yet
-	written time.Time         // when something was written last
+	news    conversation.News   // as of the last read
+	frames  []byte              // that are not written yet
+	written time.Time           // when something was written last
 }
 
 // always can be received from at any time.

@@ -240,25 +240,26 @@ func TestStreamHead(t *testing.T) {
 
 // C-30.14: an error in mid-stream is the fixed body of its cause, and the end.
 func TestStreamError(t *testing.T) {
-	w := newWorld(t)
-	server := w.serve()
-	id := w.start()
-	w.say(id, "hello") // once its reply is there the execution reads no more, and cannot meet the error first
-	_, r := events(t, server, id, "", "ann@acme", "")
-	r.expect(t, eventStatus)
-	r.expect(t, eventMessage)
-	r.expect(t, eventMessage)
-	secret := errors.New("disk at QWERTZ")
-	w.store.OnRead(func(string) error { return secret })
-	failed := r.expect(t, eventError)
-	r.ended(t)
-	var p problem
-	if err := json.Unmarshal([]byte(failed.data), &p); err != nil || p.Code != "internal" || !errors.Is(w.reports()[p.ErrorID], secret) || failed.id != "" {
-		t.Errorf("error event %+v: %v; want an internal problem, reported", failed, err)
-	}
-	if strings.Contains(failed.data, "QWERTZ") {
-		t.Errorf("the error event tells %s", failed.data)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.start()
+		tape, done := w.stream(t.Context(), id)
+		synctest.Wait() // the execution is parked: if its own read failed, the whole runtime would
+		secret := errors.New("disk at QWERTZ")
+		w.store.OnRead(func(string) error { return secret })
+		<-done
+		r := newReader(strings.NewReader(tape.text()))
+		r.expect(t, eventStatus)
+		failed := r.expect(t, eventError)
+		r.ended(t)
+		var p problem
+		if err := json.Unmarshal([]byte(failed.data), &p); err != nil || p.Code != "internal" || !errors.Is(w.reports()[p.ErrorID], secret) || failed.id != "" {
+			t.Errorf("error event %+v: %v; want an internal problem, reported", failed, err)
+		}
+		if strings.Contains(failed.data, "QWERTZ") {
+			t.Errorf("the error event tells %s", failed.data)
+		}
+	})
 }
 
 // SSE-6, SSE-44: behind a wrapper that hides deadlines a stream fails loudly.
