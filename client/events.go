@@ -154,7 +154,8 @@ const (
 
 // Follow is Events over as many streams as it takes: after a Reconnect, a lost
 // connection or a failure of the server it goes on from the last entry, so that
-// each entry comes once. It waits as the server says, and longer each time that
+// each entry comes once. Words that were lost between two streams come again in a
+// Partial, or the Message stands for them. It waits as the server says, and longer each time that
 // nothing new came. The sequence ends after the close, or with an error: that of
 // ctx, or a refusal that will not pass.
 func (c *Client) Follow(ctx context.Context, id string, from *conversation.Cursor) iter.Seq2[Event, error] {

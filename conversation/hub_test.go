@@ -534,3 +534,25 @@ func TestHubUnderLoad(t *testing.T) {
 		t.Errorf("the hub holds %d conversations", hub.size())
 	}
 }
+
+// BenchmarkDelta is what a piece costs the model, beside readers who do not read.
+func BenchmarkDelta(b *testing.B) {
+	for _, readers := range []int{0, DefaultMaxReaders} {
+		b.Run(fmt.Sprint(readers, " readers"), func(b *testing.B) {
+			hub := NewHub(HubConfig{})
+			v := hub.begin("talk", 1)
+			defer v.end()
+			for range readers {
+				live, err := hub.follow("talk")
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer live.Close()
+			}
+			ctx := v.within(context.Background())
+			for b.Loop() {
+				hub.delta(ctx, agent.Delta{Text: "some words "})
+			}
+		})
+	}
+}

@@ -107,10 +107,10 @@ func (x *exchange) streamCursor() (*conversation.Cursor, error) {
 
 // stream is one open stream. All of it happens on the goroutine of its request.
 //
-// What is pending for a client that does not read is far below 1 MiB (C-32.10):
-// one page of the log is read when the last is written, and live words are taken
-// from the hub when there is nothing else to write, merged into one frame of at
-// most 65,536 code points. A client that takes nothing for 5 s is cut.
+// Nothing queues for a client that does not read (C-32.10): the log is read a
+// page at a time, of 1 MiB of text, when the last page is written; live words are
+// taken from the hub when there is nothing else to write, merged into one frame
+// of at most 65,536 code points. A client that takes nothing for 5 s is cut.
 type stream struct {
 	gateway *Gateway
 	x       *exchange
