@@ -15,12 +15,13 @@ import (
 	"github.com/parley-run/parley/journal/sqlite"
 )
 
-// measureSync times an overwrite of 4 KiB followed by fdatasync: what one
-// durable write costs on this disk.
-func (b *bench) measureSync() error {
+// syncCost times an overwrite of 4 KiB followed by fdatasync, what one durable
+// write costs on this disk, and returns the p50. It is taken anew beside each
+// latency: disks have moods.
+func (b *bench) syncCost() (time.Duration, error) {
 	file, err := os.Create(filepath.Join(b.dir, "sync"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer file.Close()
 	block := make([]byte, 4096)
@@ -28,15 +29,25 @@ func (b *bench) measureSync() error {
 	for range 500 {
 		began := time.Now()
 		if _, err := file.WriteAt(block, 0); err != nil {
-			return err
+			return 0, err
 		}
 		if err := syscall.Fdatasync(int(file.Fd())); err != nil {
-			return err
+			return 0, err
 		}
 		samples = append(samples, time.Since(began))
 	}
-	b.sync = percentile(samples, 50)
-	b.add("one overwrite + fdatasync, p50", ms(b.sync), "", "")
+	return percentile(samples, 50), nil
+}
+
+// addLatency records the p50 of a latency beside the cost of a sync, as it was
+// before and after the measurement.
+func (b *bench) addLatency(what string, samples []time.Duration, before time.Duration, target string) error {
+	after, err := b.syncCost()
+	if err != nil {
+		return err
+	}
+	p50, cost := percentile(samples, 50), (before+after)/2
+	b.add(what, ms(p50), "overwrite + fdatasync "+ms(cost), fmt.Sprintf("%.1f × %s", float64(p50)/float64(cost), target))
 	return nil
 }
 

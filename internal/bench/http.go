@@ -19,17 +19,22 @@ import (
 // durable answer on the event stream.
 func benchHTTP(ctx context.Context, b *bench) error {
 	for _, busy := range []int{1, 64} {
+		before, err := b.syncCost()
+		if err != nil {
+			return err
+		}
 		rate, samples, err := b.httpLoop(ctx, busy)
 		if err != nil {
 			return err
 		}
-		p50 := percentile(samples, 50)
 		if busy == 1 {
-			b.add("over HTTP, send to durable answer on the stream, p50", ms(p50), "overwrite + fdatasync "+ms(b.sync),
-				fmt.Sprintf("%.1f × (≤ 7)", float64(p50)/float64(b.sync)))
+			err := b.addLatency("over HTTP, send to durable answer on the stream, p50", samples, before, "(≤ 7)")
+			if err != nil {
+				return err
+			}
 			continue
 		}
-		b.add(fmt.Sprintf("over HTTP, %d busy, clients in the same process", busy), perSecond(rate), "p50 "+ms(p50), "")
+		b.add(fmt.Sprintf("over HTTP, %d busy, clients in the same process", busy), perSecond(rate), "p50 "+ms(percentile(samples, 50)), "")
 	}
 	return nil
 }

@@ -20,6 +20,10 @@ func benchKernel(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
+		before, err := b.syncCost()
+		if err != nil {
+			return err
+		}
 		rate, samples, err := b.kernelLoop(ctx, busy)
 		if err != nil {
 			return err
@@ -27,8 +31,9 @@ func benchKernel(ctx context.Context, b *bench) error {
 		what := fmt.Sprintf("kernel: message, step, wait; %d busy", busy)
 		b.add(what, perSecond(rate), fmt.Sprintf("bare two-commit loop %s", perSecond(bare)), fmt.Sprintf("%.2f (≥ 0.4 with 64 busy)", rate/bare))
 		if busy == 1 {
-			p50 := percentile(samples, 50)
-			b.add("the same, p50", ms(p50), "overwrite + fdatasync "+ms(b.sync), fmt.Sprintf("%.1f × (≤ 4.5)", float64(p50)/float64(b.sync)))
+			if err := b.addLatency("the same, p50", samples, before, "(≤ 4.5)"); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

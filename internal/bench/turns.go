@@ -14,6 +14,10 @@ func benchTurns(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
+		before, err := b.syncCost()
+		if err != nil {
+			return err
+		}
 		rate, samples, err := b.turnLoop(ctx, busy)
 		if err != nil {
 			return err
@@ -21,8 +25,9 @@ func benchTurns(ctx context.Context, b *bench) error {
 		what := fmt.Sprintf("whole turn; %d busy", busy)
 		b.add(what, perSecond(rate), fmt.Sprintf("bare loop of the same three appends %s", perSecond(bare)), fmt.Sprintf("%.2f (≥ 0.55 with 64 busy)", rate/bare))
 		if busy == 1 {
-			p50 := percentile(samples, 50)
-			b.add("the same, p50", ms(p50), "overwrite + fdatasync "+ms(b.sync), fmt.Sprintf("%.1f ×", float64(p50)/float64(b.sync)))
+			if err := b.addLatency("the same, p50", samples, before, ""); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
