@@ -31,6 +31,8 @@ build: ## build bin/parley
 test: ## run every test, with the race detector where it works; ARGS are flags of go test
 	@go run ./internal/testrun $(ARGS) ./...
 
+# Without cgo, so that the linters and the build share one set of compiled packages.
+check: export CGO_ENABLED := 0
 check: ## format, vet, staticcheck, tidy, layers, and a build without cgo
 	@unformatted=$$($(TOOL) gofumpt -l .) && if [ -n "$$unformatted" ]; then \
 		echo "not formatted, run: $(TOOL) gofumpt -w ."; echo "$$unformatted"; exit 1; fi
@@ -39,7 +41,7 @@ check: ## format, vet, staticcheck, tidy, layers, and a build without cgo
 	go mod tidy -diff
 	go mod tidy -C tools -diff
 	go test .
-	CGO_ENABLED=0 go build -o /dev/null ./...
+	go build -o /dev/null ./...
 
 lint: ## golangci-lint; its first build takes minutes, so check leaves it out
 	go tool -modfile=tools/lint/go.mod golangci-lint run

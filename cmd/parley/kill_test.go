@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -41,7 +42,9 @@ func TestKillAtAppends(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "parley")
-	if out, err := exec.Command("go", "build", "-tags", "crashpoint", "-o", binary, ".").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-tags", "crashpoint", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make builds it
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build with a crash point: %v\n%s", err, out)
 	}
 	k := killed{
