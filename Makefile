@@ -19,7 +19,7 @@ TOOL := go tool -modfile=tools/go.mod
 help: ## list these commands
 	@grep -E '^[a-z]+:.* ## ' Makefile | sed -E 's/^([a-z]+):.* ## /make \1|/' | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 
-run: build ## start the server and print the link to the chat; ARGS are its flags
+run: build ## start the server, which says where it listens; ARGS are its flags
 	@exec bin/parley serve $(ARGS)
 
 chat: build ## talk in the terminal; ARGS are its flags
