@@ -82,6 +82,7 @@ type Request struct {
 	History      []Message    // earlier messages, oldest first; the caller sizes it (C-10.4)
 	Prompt       string       // what is to be answered; never empty
 	PromptOrigin taint.Origin // set for a prompt that is a third party's, which is then tainted (C-10.5)
+	Signal       Signal       `json:"-"` // interrupts the run; nil never does
 }
 
 // Reply is what a run came to.

@@ -15,6 +15,7 @@ type listener struct {
 	show func(string) // given each delta, nil to drop them
 
 	mu    sync.Mutex // the model may be left behind while heard is called
+	deaf  bool       // heard was called: what comes now is neither kept nor shown
 	lead  string     // shown before the first delta
 	text  strings.Builder
 	room  room
@@ -35,6 +36,9 @@ func (l *listener) listen(ctx context.Context, chunks iter.Seq2[model.Chunk, err
 		if finished || err != nil {
 			return err
 		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return model.ErrCut
 }
@@ -72,6 +76,10 @@ func (l *listener) call(call model.Call) error {
 // reply is full, and with it over.
 func (l *listener) hear(delta string) (full bool) {
 	l.mu.Lock()
+	if l.deaf {
+		l.mu.Unlock()
+		return true
+	}
 	taken, all := l.room.take(delta)
 	if !all {
 		taken += replyCut
@@ -88,9 +96,11 @@ func (l *listener) hear(delta string) (full bool) {
 	return !all
 }
 
-// heard returns what has come in so far.
+// heard returns what has come in, and ends it: a model that was left behind is
+// heard no more, so that no word is shown that is not in what is returned.
 func (l *listener) heard() Said {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.deaf = true
 	return Said{Text: l.text.String(), Calls: l.sheet.calls, Reason: l.end.Reason, Usage: l.end.Usage}
 }

@@ -20,16 +20,21 @@ var ErrTooLarge = errors.New("history and prompt are too large for a model call"
 // Run turns the prompt into a reply. It asks for these facts, each of which a
 // re-run is served, in this order per round r, from 1:
 //
-//	<loop>#abort:model:<r>   the checkpoint before the model call (C-10.8)
-//	<loop>#model:<r>         the model call
-//	<loop>#abort:tools:<r>   the checkpoint before a batch of tools
-//	<loop>#tool:<r>.<i>      its i-th call, side by side with the others
+//	<loop>#abort:model:<r>      the checkpoint before the model call (C-10.8)
+//	<loop>#model:<r>            the model call
+//	<loop>#model:<r>:interrupt  only if the call was interrupted: that it was
+//	<loop>#abort:tools:<r>      the checkpoint before a batch of tools
+//	<loop>#tool:<r>.<i>         its i-th call, side by side with the others
 //
 // A loop needs an id of its own within its execution: a second one under the
 // same id is served the steps of the first where it asks for the same, and
 // diverges where it does not (C-10.3).
 //
-// Besides the reply's text Run returns a [*ModelError] if a model call failed;
+// A run that is interrupted ends at the next checkpoint, or in the model call
+// that is being made; a tool call that has begun is not cut (C-10.11).
+//
+// Besides the reply's text Run returns an [*InterruptedError] for such a run; a
+// [*ModelError] if a model call failed;
 // [kernel.ErrDenied] if the model or a tool is not granted (C-10.16);
 // [ErrTooLarge]. The Reply is what there was until then. A run that hits one of
 // its limits ends without an error and says so in its reply.
@@ -47,9 +52,15 @@ func Run(c *kernel.Context, def Definition, req Request) (Reply, error) {
 	if draft.full() {
 		return Reply{}, ErrTooLarge
 	}
-	l := &loop{c: c, id: req.LoopID, effect: def.modelEffect(), limits: def.Limits.WithDefaults(), draft: draft}
+	l := &loop{
+		c: c.With(req.Signal.within), id: req.LoopID, effect: def.modelEffect(), signal: req.Signal,
+		limits: def.Limits.WithDefaults(), draft: draft,
+	}
 	err = l.run()
 	l.reply.Text = cut(l.reply.Text, replyCut)
+	if errors.Is(err, errInterrupted) {
+		err = &InterruptedError{Partial: l.reply.Text}
+	}
 	return l.reply, err
 }
 
@@ -58,6 +69,7 @@ type loop struct {
 	c      *kernel.Context
 	id     string
 	effect kernel.EffectID
+	signal Signal
 	limits Limits
 	draft  draft
 	calls  int
@@ -86,15 +98,22 @@ func (l *loop) run() error {
 
 // ask makes the round's model call.
 func (l *loop) ask(round int) (Said, error) {
-	l.checkpoint("model:" + strconv.Itoa(round))
-	said, err := l.c.Execute[Said](fmt.Sprintf("%s#model:%d", l.id, round), l.effect, l.draft.input())
+	if err := l.checkpoint("model:" + strconv.Itoa(round)); err != nil {
+		return Said{}, err
+	}
+	call := fmt.Sprintf("%s#model:%d", l.id, round)
+	said, err := l.c.Execute[Said](call, l.effect, l.draft.input())
 	if err != nil {
 		return Said{}, err
 	}
 	l.reply.Text = join(l.reply.Text, said.Text)
 	l.reply.Usage.InputTokens += said.Usage.InputTokens
 	l.reply.Usage.OutputTokens += said.Usage.OutputTokens
-	if said.Failed != "" {
+	switch {
+	case said.Interrupted:
+		l.verdict(call+":interrupt", true)
+		return said, errInterrupted
+	case said.Failed != "":
 		return said, &ModelError{Code: said.Failed}
 	}
 	return said, nil
@@ -112,11 +131,26 @@ func (l *loop) limit(round int, said Said) string {
 	return ""
 }
 
-// checkpoint records whether the run is to end here (C-10.8). The loop looks
-// for an interruption only at its checkpoints, and every one is on record, so
-// that a replay ends where the run did (C-10.9).
-func (l *loop) checkpoint(site string) {
-	_, _ = l.c.Decide(l.id+"#abort:"+site, SourceCheckpoint, func(context.Context) (bool, error) { return false, nil })
+// errInterrupted ends a run; see [InterruptedError].
+var errInterrupted = errors.New("interrupted")
+
+// checkpoint ends the run here if it was interrupted (C-10.8). The loop looks for
+// an interruption only at its checkpoints, and the verdict of every one is on
+// record, so that a replay ends where the run did, whatever the signal says then
+// (C-10.9).
+func (l *loop) checkpoint(site string) error {
+	if l.verdict(l.id+"#abort:"+site, false) {
+		return errInterrupted
+	}
+	return nil
+}
+
+// verdict records whether the run is to end: the known answer, or the signal's.
+func (l *loop) verdict(id string, known bool) bool {
+	end, err := l.c.Decide(id, SourceCheckpoint, func(ctx context.Context) (bool, error) {
+		return known || l.signal.fired(ctx), nil
+	})
+	return err == nil && end
 }
 
 // use runs the calls of one reply side by side, and adds the reply and their
@@ -126,7 +160,9 @@ func (l *loop) use(round int, said Said) error {
 	if err := l.draft.add(entry{Role: model.Assistant, Text: taint.Plain(said.Text), Calls: calls}); err != nil {
 		return err
 	}
-	l.checkpoint("tools:" + strconv.Itoa(round))
+	if err := l.checkpoint("tools:" + strconv.Itoa(round)); err != nil {
+		return err
+	}
 	l.calls += len(calls)
 	pending := make([]*kernel.Pending[Did], len(calls))
 	for i, call := range calls {

@@ -30,8 +30,12 @@ func (d Definition) newModelEffect(prompt *prompter) kernel.Effect {
 		Run: func(ctx context.Context, input jsontext.Value) (any, error) {
 			said, err := d.ask(ctx, limited, prompt, input)
 			step, _ := kernel.StepFrom(ctx)
+			_, interrupted := errors.AsType[*model.InterruptedError](err)
 			switch {
 			case err == nil:
+				return said, nil
+			case interrupted:
+				said.Interrupted, said.Calls = true, nil
 				return said, nil
 			case said.Text == "" && step.Attempt < modelAttempts && retryable(err):
 				return nil, err // the kernel waits, and runs the effect again
@@ -52,16 +56,30 @@ func retryable(err error) bool {
 	return errors.Is(err, model.ErrUnavailable) || errors.Is(err, model.ErrRateLimited) || errors.Is(err, model.ErrCut)
 }
 
-// retryWait says how long to wait after the attempt-th failure: as the service
-// asks, else 0.5 s and then 1 s.
-func retryWait(attempt int, err error) (time.Duration, bool) {
+// retryWait waits after the attempt-th failure: as the service asks, else 0.5 s
+// and then 1 s. An interruption ends the wait, and the next attempt finds it.
+func retryWait(ctx context.Context, attempt int, err error) bool {
+	wait := retryBase << (attempt - 1)
 	if asked, ok := errors.AsType[*model.RetryError](err); ok && asked.After > 0 {
-		return asked.After, true
+		wait = asked.After
 	}
-	return retryBase << (attempt - 1), true
+	ctx, _, release := signalFrom(ctx).merged(ctx)
+	defer release()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return true
 }
 
-// ask makes one attempt. On an error Said holds the text that was shown.
+// ask makes one attempt. On an error Said holds the text that was shown. A call
+// that is interrupted ends with what was shown until then, whether the model
+// heeds its context, goes on to speak, or does neither (C-14.15): the latter is
+// left behind after a grace.
+//
+// Errors: those of the model; [*model.InterruptedError].
 func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, input jsontext.Value) (Said, error) {
 	step, _ := kernel.StepFrom(ctx)
 	t, err := transcriptOf(step, input)
@@ -80,15 +98,23 @@ func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, in
 	if before != "" {
 		l.lead = roundBreak
 	}
-	call, cancel := context.WithCancel(ctx)
-	defer cancel()
+	call, interrupted, release := signalFrom(ctx).merged(ctx)
+	defer release()
+	if isClosed(interrupted) {
+		return Said{}, &model.InterruptedError{}
+	}
 	if total := cmp.Or(d.ModelLimits.Total, model.DefaultTotal); total > 0 { // for a model that overlooks its limits
-		call, cancel = context.WithTimeout(call, total+grace)
+		limited, cancel := context.WithTimeout(call, total+grace)
 		defer cancel()
+		call = limited
 	}
 	err = guarded(call, func() error { return l.listen(call, m.Stream(call, req)) })
-	if errors.Is(err, errDeaf) {
+	said := l.heard()
+	switch {
+	case err != nil && isClosed(interrupted):
+		err = &model.InterruptedError{Partial: said.Text}
+	case errors.Is(err, errDeaf):
 		err = fmt.Errorf("%w: %w", model.ErrTimeout, err)
 	}
-	return l.heard(), err
+	return said, err
 }

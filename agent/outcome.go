@@ -5,14 +5,17 @@ import (
 	"github.com/parley-run/parley/taint"
 )
 
-// Said is the recorded outcome of a model call: a reply, or a failure by its
-// code. A failed call that had begun to speak has the text that was shown.
+// Said is the recorded outcome of a model call: a reply, a failure by its code,
+// or an interruption. A call that was cut after it had begun to speak has the text
+// that was shown.
 type Said struct {
 	Text   string             `json:"text,omitzero"`
 	Calls  []Call             `json:"calls,omitempty"`
 	Reason model.FinishReason `json:"reason,omitzero"`
 	Usage  model.Usage        `json:"usage,omitzero"`
 	Failed string             `json:"failed,omitzero"` // a code, see package fault
+
+	Interrupted bool `json:"interrupted,omitzero"` // from outside; Text is what was said until then
 }
 
 // Did is the recorded outcome of a tool call: what the model is told of it.

@@ -7,7 +7,6 @@ import (
 	"encoding/json/jsontext"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // EffectID names an effect, such as "model" or "tool.clock".
@@ -42,9 +41,9 @@ type Effect struct {
 type Retry struct {
 	Attempts int // in all
 
-	// Wait says how long to wait after the attempt-th failure (from 1), or false
-	// to give up.
-	Wait func(attempt int, err error) (time.Duration, bool)
+	// Wait waits after the attempt-th failure (from 1), and reports whether to try
+	// again. It returns soon when ctx is done; nil never tries again.
+	Wait func(ctx context.Context, attempt int, err error) (again bool)
 }
 
 // Step tells an effect, or a decider, for whom it runs.
@@ -52,7 +51,7 @@ type Step struct {
 	Execution string // chain id
 	ID        string // of the step or decision
 	Again     bool   // an earlier run of this step may have happened, in another process too
-	Attempt   int    // from 1, within this run
+	Attempt   int    // of an effect: from 1, within this run; 0 in a decider
 	Input     any    // of an effect that was started with a Canonical: its Value; nil otherwise
 
 	activation *activation
@@ -130,8 +129,7 @@ func (rt *Runtime) perform(ctx context.Context, effect Effect, step Step, input 
 		if err == nil || step.Attempt >= effect.Retry.Attempts || effect.Retry.Wait == nil || ctx.Err() != nil {
 			return outcomeOf(value, err)
 		}
-		wait, again := effect.Retry.Wait(step.Attempt, err)
-		if !again || !sleep(ctx, wait) {
+		if !effect.Retry.Wait(ctx, step.Attempt, err) || ctx.Err() != nil {
 			return outcomeOf(nil, err)
 		}
 	}
@@ -145,16 +143,4 @@ func runGuarded(ctx context.Context, effect Effect, input jsontext.Value) (value
 		}
 	}()
 	return effect.Run(ctx, input)
-}
-
-// sleep waits, and reports whether ctx is still alive afterwards.
-func sleep(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

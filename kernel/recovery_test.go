@@ -104,8 +104,9 @@ func TestRetry(t *testing.T) { // C-6.8
 			}
 			return n, nil
 		})
-		effect.Retry = kernel.Retry{Attempts: 5, Wait: func(attempt int, _ error) (time.Duration, bool) {
-			return time.Duration(attempt) * time.Second, true
+		effect.Retry = kernel.Retry{Attempts: 5, Wait: func(_ context.Context, attempt int, _ error) bool {
+			<-time.After(time.Duration(attempt) * time.Second)
+			return true
 		}}
 		w := newWorld(t, kernel.Config{
 			Effects: []kernel.Effect{effect},
@@ -153,7 +154,7 @@ func TestPanickingHooks(t *testing.T) {
 		"Retry.Wait": {Effects: []kernel.Effect{{
 			ID: "echo", Mode: kernel.Repeatable,
 			Run:   func(context.Context, jsontext.Value) (any, error) { return nil, errors.New("fails") },
-			Retry: kernel.Retry{Attempts: 2, Wait: func(int, error) (time.Duration, bool) { panic("no") }},
+			Retry: kernel.Retry{Attempts: 2, Wait: func(context.Context, int, error) bool { panic("no") }},
 		}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -133,6 +133,16 @@ var (
 	ErrTimeout     = fault.New("MODEL_TIMEOUT", "the model did not answer in time")
 )
 
+// InterruptedError says that a call was cut from outside, and what the model had
+// said until then (C-9.2).
+type InterruptedError struct{ Partial string }
+
+// Error names what happened.
+func (e *InterruptedError) Error() string { return "the model call was interrupted" }
+
+// FaultCode is the wire code.
+func (e *InterruptedError) FaultCode() string { return "LLM_INTERRUPTED" }
+
 // RetryError says that the request may be tried again after a while. It wraps
 // one of the errors above. A model never tries again by itself.
 type RetryError struct {
