@@ -26,11 +26,12 @@ func TestRejections(t *testing.T) {
 		t.Fatal(err)
 	}
 	seal := func(s *stage, change func(*body)) jsontext.Value {
-		b := newBody(KindUser, "talk", &ann.Identity, "m", "hello", time.Now())
+		b := newBody(KindUser, "talk", &ann.Identity, "m", time.Now())
+		b.Text = "hello"
 		change(&b)
 		return s.keys.seal(b)
 	}
-	edit := 1
+	edit := 999 // there is no such record
 	for _, test := range []struct {
 		name    string
 		payload func(s *stage) jsontext.Value
@@ -127,10 +128,10 @@ func TestReplayFloor(t *testing.T) {
 				first := s.keys.signUser("talk", &ann.Identity, "first", "pay 5", time.Now())
 				s.send(first, "first")
 				s.pass(time.Second)
-				edit := 1
+				edit := 999 // there is no such record
 				for i := range maxSeen {
-					b := newBody(KindUser, "talk", &ann.Identity, fmt.Sprint(i), "x", time.Now())
-					b.EditOf = &edit
+					b := newBody(KindUser, "talk", &ann.Identity, fmt.Sprint(i), time.Now())
+					b.Text, b.EditOf = "x", &edit
 					if i == maxSeen-1 {
 						s.send(first, "while it is remembered")
 					}
@@ -291,7 +292,8 @@ func TestOrderOfChecks(t *testing.T) {
 	key := senderKey(&ann.Identity, "known")
 	seen := &replaySet{Seen: []Seen{{Key: key, IssuedAt: 1}}, Floor: now.UnixMilli() - 1000}
 	a := admission{keys: keys, conversation: "talk", owner: &ann.Identity, maxTurnChars: 5, maxAge: time.Hour, replay: seen}
-	long := newBody(KindUser, "walk", nil, "known", "too long", now)
+	long := newBody(KindUser, "walk", nil, "known", now)
+	long.Text = "too long"
 	for _, test := range []struct {
 		name   string
 		change func(*body)

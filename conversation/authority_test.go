@@ -19,11 +19,11 @@ var operations = []struct {
 }{
 	{"AuthorizeRead", (*Client).callAuthorizeRead},
 	{"SendTurn", func(c *Client, ctx context.Context, caller *identity.Principal, id string) error {
-		_, err := c.SendTurn(ctx, caller, id, "hello", "m")
+		_, err := c.SendTurn(ctx, caller, id, Message{Text: "hello", ID: "m"})
 		return err
 	}},
 	{"SendTurn of a bad text", func(c *Client, ctx context.Context, caller *identity.Principal, id string) error {
-		_, err := c.SendTurn(ctx, caller, id, "", strings.Repeat("m", 999))
+		_, err := c.SendTurn(ctx, caller, id, Message{Text: "", ID: strings.Repeat("m", 999)})
 		if caller != nil && fmt.Sprint(err) == ErrInvalidTurn.Text+": text-empty" {
 			return nil // who is admitted learns what is wrong (C-12.13)
 		}
@@ -157,7 +157,7 @@ func TestOwnerless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.client.SendTurn(t.Context(), nil, id, "hello", ""); err != nil {
+		if _, err := w.client.SendTurn(t.Context(), nil, id, Message{Text: "hello"}); err != nil {
 			t.Errorf("SendTurn by nobody: %v", err)
 		}
 		synctest.Wait()

@@ -21,6 +21,8 @@ const (
 	TextTooLong  TurnFault = "text-too-long"
 	TextNotUTF8  TurnFault = "text-not-utf8"
 	MessageIDBad TurnFault = "message-id-invalid" // too long, no UTF-8, or a NUL in it
+	EditOfBad    TurnFault = "edit-of-invalid"    // negative
+	TurnBad      TurnFault = "turn-invalid"       // not the number of any turn
 )
 
 // TurnError is an [ErrInvalidTurn] that says why. It repeats nothing of the
@@ -37,16 +39,18 @@ func (e *TurnError) Is(target error) bool { return target == error(ErrInvalidTur
 func (e *TurnError) FaultCode() string { return ErrInvalidTurn.Code }
 
 // checkTurn holds a turn against its bounds before anything is sent (C-12.13).
-func (c *Client) checkTurn(text, messageID string) error {
+func (c *Client) checkTurn(m Message) error {
 	switch {
-	case text == "":
+	case m.Text == "":
 		return &TurnError{TextEmpty}
-	case !utf8.ValidString(text):
+	case !utf8.ValidString(m.Text):
 		return &TurnError{TextNotUTF8}
-	case len(text) > c.maxTurnChars && utf8.RuneCountInString(text) > c.maxTurnChars:
+	case len(m.Text) > c.maxTurnChars && utf8.RuneCountInString(m.Text) > c.maxTurnChars:
 		return &TurnError{TextTooLong}
-	case len(messageID) > MaxMessageIDBytes || !utf8.ValidString(messageID) || strings.ContainsRune(messageID, 0):
+	case len(m.ID) > MaxMessageIDBytes || !utf8.ValidString(m.ID) || strings.ContainsRune(m.ID, 0):
 		return &TurnError{MessageIDBad}
+	case m.EditOf < 0:
+		return &TurnError{EditOfBad}
 	}
 	return nil
 }
@@ -54,7 +58,9 @@ func (c *Client) checkTurn(text, messageID string) error {
 const (
 	// maxWaiting bounds the messages that wait in one conversation.
 	maxWaiting = 256
-	// closeReserve is the room beyond it that only a close may use.
+	// stopReserve is the room beyond it that a stop may use, and closeReserve that
+	// which a close may use.
+	stopReserve  = 8
 	closeReserve = 16
 )
 

@@ -38,14 +38,19 @@ type Turn struct {
 	Ord    int                `json:"ord"` // of the user record
 	Asker  *identity.Identity `json:"asker,omitzero"`
 	User   taint.Text         `json:"user"`
+	Edits  taint.Text         `json:"edits,omitzero"` // the beginning of the text that it edits (C-27.8)
 	Reply  string             `json:"reply,omitzero"`
 	Status Status             `json:"status"`
+	Called []string           `json:"called,omitempty"` // tools, of a turn without a whole answer
 }
 
 const (
 	// maxCarriedTurns is the window and the one turn whose eviction is pending
 	// (C-27.5).
 	maxCarriedTurns = maxWindowTurns + 1
+	// maxCalledTools and maxToolName are more than a turn can have called.
+	maxCalledTools = 1024
+	maxToolName    = 64
 	// fixedCarryBytes has room for all but turns and pending: a full replay set
 	// and the counters.
 	fixedCarryBytes = maxSeen*112 + 1<<10
@@ -99,8 +104,14 @@ func (c Carry) valid() bool {
 }
 
 func (t Turn) valid() bool {
-	if t.Asker != nil && t.Asker.Validate() != nil || !t.User.IsTainted() {
+	if t.Asker != nil && t.Asker.Validate() != nil || !t.User.IsTainted() ||
+		!t.Edits.IsZero() && !t.Edits.IsTainted() || len(t.Called) > maxCalledTools {
 		return false
+	}
+	for _, tool := range t.Called {
+		if len(tool) > maxToolName {
+			return false
+		}
 	}
 	return t.Status == StatusComplete || t.Status == StatusInterrupted || t.Status == StatusFailed
 }

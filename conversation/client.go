@@ -135,35 +135,67 @@ func (c *Client) Start(ctx context.Context, caller *identity.Principal, id strin
 	return id, nil
 }
 
-// SendTurn says something in the caller's name and returns the message's id,
-// which is messageID or, if that is empty, a random one (C-12.10). It is
-// durable when SendTurn returns. A retry with the same id is delivered once
-// (C-12.9).
+// Message is something that is said.
+type Message struct {
+	Text   string
+	ID     string // makes a repeat a duplicate; a random one if empty (C-12.10)
+	EditOf int    // the ord of the user record that the message edits (C-27); 0 for none
+}
+
+// SendTurn says something in the caller's name and returns the message's id. It
+// is durable when SendTurn returns. A retry with the same id is delivered once
+// (C-12.9). Where the conversation lets messages cut in, it ends the turn that
+// runs (C-14.21).
 //
 // Errors: [ErrNotFound], [ErrInvalidTurn], [ErrClosed], [ErrQueueFull].
-func (c *Client) SendTurn(ctx context.Context, caller *identity.Principal, id, text, messageID string) (string, error) {
+func (c *Client) SendTurn(ctx context.Context, caller *identity.Principal, id string, m Message) (messageID string, err error) {
 	k, err := c.authorize(ctx, caller, id)
 	if err != nil {
 		return "", err
 	}
-	if err := c.checkTurn(text, messageID); err != nil {
+	if err := c.checkTurn(m); err != nil {
 		return "", err
 	}
-	if messageID == "" {
-		messageID = kernel.NewID()
+	if m.ID == "" {
+		m.ID = kernel.NewID()
 	}
 	if err := c.checkQueue(ctx, caller, id, k, maxWaiting); err != nil {
 		return "", err
 	}
-	payload := c.keys.signUser(id, asker(caller), messageID, text, time.Now())
-	err = c.runtime.Send(ctx, by(caller), id, Topic, payload, messageID)
+	b := newBody(KindUser, id, asker(caller), m.ID, time.Now())
+	b.Text = m.Text
+	if m.EditOf > 0 {
+		b.EditOf = &m.EditOf
+	}
+	return m.ID, c.send(ctx, caller, b, m.ID)
+}
+
+// send signs an envelope and puts it into the inbox.
+func (c *Client) send(ctx context.Context, caller *identity.Principal, b body, messageID string) error {
+	err := c.runtime.Send(ctx, by(caller), b.ConversationID, Topic, c.keys.seal(b), messageID)
 	if errors.Is(err, kernel.ErrEnded) {
-		return "", ErrClosed
+		return ErrClosed
 	}
+	return uniform(err)
+}
+
+// Stop ends a turn without saying anything, if it runs (C-46). To stop one that
+// is over, or not begun, does nothing and is no error.
+//
+// Errors: [ErrNotFound], [ErrInvalidTurn], [ErrQueueFull].
+func (c *Client) Stop(ctx context.Context, caller *identity.Principal, id string, turn int) error {
+	k, err := c.authorize(ctx, caller, id)
 	if err != nil {
-		return "", uniform(err)
+		return err
 	}
-	return messageID, nil
+	if turn <= 0 {
+		return &TurnError{TurnBad}
+	}
+	return c.order(ctx, caller, id, k, maxWaiting+stopReserve, func(messageID string) body {
+		b := newBody(KindStop, id, asker(caller), messageID, time.Now())
+		b.Turn = &turn
+		return b
+	})
 }
 
 // Close asks the conversation to end (C-26). Closing one that is over changes
@@ -175,14 +207,21 @@ func (c *Client) Close(ctx context.Context, caller *identity.Principal, id strin
 	if err != nil {
 		return err
 	}
-	err = c.checkQueue(ctx, caller, id, k, maxWaiting+closeReserve)
+	return c.order(ctx, caller, id, k, maxWaiting+closeReserve, func(messageID string) body {
+		return newBody(KindClose, id, asker(caller), messageID, time.Now())
+	})
+}
+
+// order sends an envelope that says nothing. A conversation that is over needs
+// none.
+func (c *Client) order(ctx context.Context, caller *identity.Principal, id string, k *known, room int, make func(messageID string) body) error {
+	err := c.checkQueue(ctx, caller, id, k, room)
 	if err == nil {
 		messageID := kernel.NewID()
-		payload := c.keys.signClose(id, asker(caller), messageID, time.Now())
-		err = c.runtime.Send(ctx, by(caller), id, Topic, payload, messageID)
+		err = c.send(ctx, caller, make(messageID), messageID)
 	}
-	if errors.Is(err, kernel.ErrEnded) || errors.Is(err, ErrClosed) {
+	if errors.Is(err, ErrClosed) {
 		return nil
 	}
-	return uniform(err)
+	return err
 }

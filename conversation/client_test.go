@@ -119,7 +119,7 @@ func TestRetryIsOneTurn(t *testing.T) {
 		}
 		ids := map[string]bool{}
 		for _, messageID := range []string{"m1", "m1", "", "m1", "", "m2"} {
-			got, err := w.client.SendTurn(t.Context(), ann, id, "hello", messageID)
+			got, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: "hello", ID: messageID})
 			if err != nil || messageID != "" && got != messageID || messageID == "" && len(got) != 26 {
 				t.Errorf("SendTurn with id %q = %q, %v", messageID, got, err)
 			}
@@ -154,7 +154,7 @@ func TestTurnBounds(t *testing.T) {
 			{"a", "\xff", MessageIDBad},
 			{"a", "m\x00", MessageIDBad},
 		} {
-			_, err := w.client.SendTurn(t.Context(), ann, id, test.text, test.messageID)
+			_, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: test.text, ID: test.messageID})
 			fault, ok := errors.AsType[*TurnError](err)
 			if !errors.Is(err, ErrInvalidTurn) || !ok || fault.Fault != test.want {
 				t.Errorf("SendTurn(%q, %.9q) = %v; want %s", test.text, test.messageID, err, test.want)
@@ -164,7 +164,7 @@ func TestTurnBounds(t *testing.T) {
 			t.Errorf("%d appends of refused turns", n-before)
 		}
 		for _, text := range []string{strings.Repeat("é", 10), " ", "\x00"} {
-			if _, err := w.client.SendTurn(t.Context(), ann, id, text, strings.Repeat("m", 256)); err != nil {
+			if _, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: text, ID: strings.Repeat("m", 256)}); err != nil {
 				t.Errorf("SendTurn(%q) = %v", text, err)
 			}
 		}
@@ -181,7 +181,7 @@ func TestClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.client.SendTurn(t.Context(), ann, id, "hello", ""); err != nil {
+		if _, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: "hello"}); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -190,10 +190,10 @@ func TestClosed(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if _, err := w.client.SendTurn(t.Context(), ann, id, "more", ""); err != error(ErrClosed) {
+		if _, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: "more"}); err != error(ErrClosed) {
 			t.Errorf("SendTurn after the close: %v; want ErrClosed", err)
 		}
-		if _, err := w.client.SendTurn(t.Context(), person("acme", "bob"), id, "more", ""); err != error(ErrNotFound) {
+		if _, err := w.client.SendTurn(t.Context(), person("acme", "bob"), id, Message{Text: "more"}); err != error(ErrNotFound) {
 			t.Errorf("SendTurn of a stranger after the close: %v; want ErrNotFound", err)
 		}
 		info, err := w.client.Status(t.Context(), ann, id)
@@ -220,7 +220,7 @@ func TestQueueBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		send := func(messageID string) error {
-			_, err := w.client.SendTurn(t.Context(), ann, id, "hello", messageID)
+			_, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: "hello", ID: messageID})
 			return err
 		}
 		for i := range 300 { // the body keeps up
@@ -286,7 +286,7 @@ func TestQueueBoundIsCheap(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range maxWaiting + 50 {
-			if _, err := w.client.SendTurn(t.Context(), ann, id, "hello", ""); err != nil {
+			if _, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: "hello"}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -311,7 +311,7 @@ func TestRetryStormLocksNobodyOut(t *testing.T) {
 		}
 		send := func(messageID string) {
 			t.Helper()
-			if _, err := w.client.SendTurn(t.Context(), ann, id, "hello", messageID); err != nil {
+			if _, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: "hello", ID: messageID}); err != nil {
 				t.Fatalf("send %q: %v", messageID, err)
 			}
 		}
@@ -349,7 +349,7 @@ func TestCredentialIsNotStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.client.SendTurn(t.Context(), &caller, id, "hello", ""); err != nil {
+		if _, err := w.client.SendTurn(t.Context(), &caller, id, Message{Text: "hello"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -21,6 +21,7 @@ type Kind string
 const (
 	KindUser  Kind = "user"  // a person says something
 	KindClose Kind = "close" // the conversation is to end
+	KindStop  Kind = "stop"  // a turn is to end (C-46)
 )
 
 // body is what the host signs: a message counts only inside one (C-12.1,
@@ -33,6 +34,7 @@ type body struct {
 	Text           string             `json:"text,omitzero"`
 	Asker          *identity.Identity `json:"asker,omitzero"`  // nil where the conversation is ownerless
 	EditOf         *int               `json:"editOf,omitzero"` // ord of an earlier user record (C-27.1)
+	Turn           *int               `json:"turn,omitzero"`   // of a stop: the number of the turn
 }
 
 // envelope is the wire form of a message (C-12.6).
@@ -41,21 +43,13 @@ type envelope struct {
 	Signature string         `json:"sig"`
 }
 
-// signUser makes the payload of a user message, and signClose that of a close.
-// asker is nil in an ownerless conversation. The same message id of the same
-// asker gives the same idempotency key, whatever the time (C-12.9).
-func (k Keys) signUser(conversationID string, asker *identity.Identity, messageID, text string, now time.Time) jsontext.Value {
-	return k.seal(newBody(KindUser, conversationID, asker, messageID, text, now))
-}
-
-func (k Keys) signClose(conversationID string, asker *identity.Identity, messageID string, now time.Time) jsontext.Value {
-	return k.seal(newBody(KindClose, conversationID, asker, messageID, "", now))
-}
-
-func newBody(kind Kind, conversationID string, asker *identity.Identity, messageID, text string, now time.Time) body {
+// newBody makes what all envelopes have in common. asker is nil in an ownerless
+// conversation. The same message id of the same asker gives the same idempotency
+// key, whatever the time (C-12.9).
+func newBody(kind Kind, conversationID string, asker *identity.Identity, messageID string, now time.Time) body {
 	return body{
 		ConversationID: conversationID, Kind: kind, ID: senderKey(asker, messageID),
-		IssuedAt: now.UnixMilli(), Text: text, Asker: asker,
+		IssuedAt: now.UnixMilli(), Asker: asker,
 	}
 }
 
@@ -142,11 +136,14 @@ func (e envelope) read() (b body, ok bool) {
 	}
 	const latest = 1<<53 - 1 // what every JSON parser reads exactly
 	ok = isSenderKey(b.ID) && 0 < b.IssuedAt && b.IssuedAt <= latest
+	positive := func(n *int) bool { return n == nil || *n > 0 }
 	switch b.Kind {
 	case KindUser:
-		ok = ok && b.Text != "" && (b.EditOf == nil || *b.EditOf > 0)
+		ok = ok && b.Text != "" && positive(b.EditOf) && b.Turn == nil
 	case KindClose:
-		ok = ok && b.Text == "" && b.EditOf == nil
+		ok = ok && b.Text == "" && b.EditOf == nil && b.Turn == nil
+	case KindStop:
+		ok = ok && b.Text == "" && b.EditOf == nil && b.Turn != nil && positive(b.Turn)
 	default:
 		ok = false
 	}

@@ -63,7 +63,7 @@ func ExampleNewFlow() {
 	ann := &identity.Principal{Identity: identity.Identity{Actor: "ann"}}
 	id, err := client.Start(ctx, ann, "")
 	if err == nil {
-		_, err = client.SendTurn(ctx, ann, id, "hello", "")
+		_, err = client.SendTurn(ctx, ann, id, conversation.Message{Text: "hello"})
 	}
 	if err == nil {
 		err = client.Close(ctx, ann, id)

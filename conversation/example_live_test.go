@@ -59,7 +59,7 @@ func ExampleClient_Live() {
 		log.Fatal(err)
 	}
 	defer live.Close()
-	if _, err := client.SendTurn(ctx, ann, id, "Hello!", ""); err != nil {
+	if _, err := client.SendTurn(ctx, ann, id, conversation.Message{Text: "Hello!"}); err != nil {
 		log.Fatal(err)
 	}
 	for said := ""; said != "One moment, please."; {

@@ -55,7 +55,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := client.SendTurn(ctx, ann, id, "Hello!", ""); err != nil {
+	if _, err := client.SendTurn(ctx, ann, id, conversation.Message{Text: "Hello!"}); err != nil {
 		log.Fatal(err)
 	}
 	for record, err := range client.Follow(ctx, ann, id, nil) { // until the close

@@ -33,6 +33,12 @@ type Config struct {
 	// own OnDelta. Nil keeps them to the record.
 	Hub *Hub
 
+	// BargeIn lets a message cut the turn that runs (C-14), and a stop end it
+	// (C-46). With StopOnly only a stop does, and messages wait for the end of the
+	// turn. Nil: they wait, and a stop does nothing.
+	BargeIn  BargeInSource
+	StopOnly bool
+
 	Name           string // of the flow; DefaultFlowName if empty
 	Settings       Settings
 	MaxEnvelopeAge time.Duration // DefaultMaxEnvelopeAge if 0

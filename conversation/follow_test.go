@@ -63,7 +63,7 @@ func (w *readerWorld) live() string {
 
 func (w *readerWorld) say(id, text string) {
 	w.t.Helper()
-	if _, err := w.client.SendTurn(context.Background(), ann, id, text, ""); err != nil {
+	if _, err := w.client.SendTurn(context.Background(), ann, id, Message{Text: text}); err != nil {
 		w.t.Fatal(err)
 	}
 }

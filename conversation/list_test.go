@@ -27,7 +27,7 @@ func TestList(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		say := func(id, text string) {
-			if _, err := w.client.SendTurn(t.Context(), ann, id, text, ""); err != nil {
+			if _, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: text}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

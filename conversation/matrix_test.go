@@ -165,7 +165,7 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 // until it is accepted.
 func (h *house) send(id, text string) {
 	h.t.Helper()
-	_, err := h.client.SendTurn(h.t.Context(), zoe, "talk", text, id)
+	_, err := h.client.SendTurn(h.t.Context(), zoe, "talk", conversation.Message{Text: text, ID: id})
 	if err != nil && !errors.Is(err, conversation.ErrClosed) && !(h.tolerant && gaveUp(err)) { // a prefix may hold the close already
 		h.t.Fatalf("SendTurn(%q): %v", text, err)
 	}

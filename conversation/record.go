@@ -69,6 +69,18 @@ type Record struct {
 	Asker   *identity.Identity `json:"asker,omitzero"`
 	Time    time.Time          `json:"time"`
 	Cursor  Cursor             `json:"cursor,omitzero"` // set by a reader, never recorded
+
+	// Of an edit: the ord of the user record that it edits, and for display the
+	// number of that turn (C-27.7).
+	EditOf     int `json:"editOf,omitzero"`
+	EditOfTurn int `json:"editOfTurn,omitzero"`
+}
+
+// keptRecord is a record as it stands in the log: with what later prompts need to
+// know and readers are not told.
+type keptRecord struct {
+	Record
+	Called []string `json:"called,omitempty"` // tools that a turn without a whole answer had called
 }
 
 // RecordOf returns the record that an event of a conversation's log holds, and
@@ -117,7 +129,7 @@ func recorded(event journal.Event, into any) bool {
 // valid reports whether the fields of a record fit together. Older logs have no
 // ord, and turn numbers on rejected records (C-43.1, C-43.2).
 func (r Record) valid() bool {
-	if r.Turn < 0 || r.Ord < 0 || r.Time.IsZero() || r.Asker != nil && r.Asker.Validate() != nil {
+	if r.Turn < 0 || r.Ord < 0 || r.EditOf < 0 || r.EditOfTurn < 0 || r.Time.IsZero() || r.Asker != nil && r.Asker.Validate() != nil {
 		return false
 	}
 	switch {

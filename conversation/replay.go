@@ -24,6 +24,27 @@ func (r *replaySet) has(key string) bool {
 	return slices.ContainsFunc(r.Seen, func(s Seen) bool { return s.Key == key })
 }
 
+// maxTurnKeys is how many of the turns begun last are known by their keys
+// (C-14.9).
+const maxTurnKeys = 256
+
+// begunTurn reports whether one of those turns was begun under the key.
+func (r *replaySet) begunTurn(key string) bool {
+	turns := 0
+	for _, seen := range slices.Backward(r.Seen) {
+		if !seen.Turn {
+			continue
+		}
+		if seen.Key == key {
+			return true
+		}
+		if turns++; turns == maxTurnKeys {
+			break
+		}
+	}
+	return false
+}
+
 func (r *replaySet) enter(s Seen) {
 	r.Seen = append(r.Seen, s)
 	if len(r.Seen) > maxSeen {

@@ -284,3 +284,14 @@ func (p panicking) Stream(ctx context.Context, req model.Request) iter.Seq2[mode
 		p.inner.Stream(ctx, req)(yield)
 	}
 }
+
+// signUser makes the payload of a user message, and signClose that of a close.
+func (k Keys) signUser(conversationID string, asker *identity.Identity, messageID, text string, now time.Time) jsontext.Value {
+	b := newBody(KindUser, conversationID, asker, messageID, now)
+	b.Text = text
+	return k.seal(b)
+}
+
+func (k Keys) signClose(conversationID string, asker *identity.Identity, messageID string, now time.Time) jsontext.Value {
+	return k.seal(newBody(KindClose, conversationID, asker, messageID, now))
+}

@@ -33,6 +33,7 @@ func (d *dialogue) consume(payload jsontext.Value) (closed bool) {
 	switch {
 	case v.Reason != "":
 		d.reject(n, b, v)
+	case b.Kind == KindStop: // whatever it was to end has ended (C-46.4)
 	case b.Kind == KindClose:
 		_, _ = d.c.Decide(idClosed, SourceRecord, func(context.Context) (Closed, error) {
 			return Closed{Asker: b.Asker, Time: v.At}, nil
@@ -56,8 +57,8 @@ func (d *dialogue) admission() admission {
 // (C-27.3).
 func (d *dialogue) enter(b body) Reason {
 	var reason Reason
-	if b.EditOf != nil {
-		reason = ReasonEditInvalid // there is no turn that can be edited
+	if b.EditOf != nil && d.window.find(*b.EditOf) == nil {
+		reason = ReasonEditInvalid
 	}
 	d.replay.enter(Seen{Key: b.ID, IssuedAt: b.IssuedAt, Turn: b.Kind == KindUser && reason == ""})
 	return reason
@@ -88,7 +89,7 @@ func (d *dialogue) reject(n int, b body, v verdict) {
 			r.Text = b.Text
 		}
 	}
-	d.record(idUser(n), func(context.Context) Record { return r })
+	d.record(idUser(n), func(context.Context) keptRecord { return keptRecord{Record: r} })
 }
 
 // Dropped is the value of the counter fact of rejections that were not
@@ -110,55 +111,68 @@ func (d *dialogue) drop(n int) {
 // answer's decision stands around the whole loop: a replay takes the record and
 // does not reach the loop (C-13.20, C-25.6).
 func (d *dialogue) turn(n int, b body, v verdict) {
+	turn := Turn{Turn: d.seq + 1, Asker: b.Asker, User: taint.Tainted(b.Text, taint.OriginUser)}
+	user := Record{Turn: turn.Turn, Role: RoleUser, Status: StatusAccepted, Text: b.Text, Asker: b.Asker, Time: v.At}
+	if b.EditOf != nil {
+		edited := d.window.find(*b.EditOf)
+		user.EditOf, user.EditOfTurn, turn.Edits = edited.Ord, edited.Turn, edited.quote()
+	}
 	d.seq++
 	d.window.fit(d.settings.MaxWindowTurns, d.settings.windowBytes())
-	user := d.record(idUser(n), func(context.Context) Record {
-		return Record{Turn: d.seq, Role: RoleUser, Status: StatusAccepted, Text: b.Text, Asker: b.Asker, Time: v.At}
-	})
-	reply := d.record(idReply(n), func(ctx context.Context) Record {
-		r := d.answer(ctx, n, b.Text)
-		r.Turn, r.Role, r.Asker, r.Time = d.seq, RoleAssistant, b.Asker, now()
+	watch := d.watch()
+	defer watch.end()
+	turn.Ord = d.record(idUser(n), func(ctx context.Context) keptRecord {
+		watch.open(ctx)
+		return keptRecord{Record: user}
+	}).Ord
+	reply := d.record(idReply(n), func(ctx context.Context) keptRecord {
+		r := d.answer(ctx, n, turn, watch)
+		r.Turn, r.Role, r.Asker, r.Time = turn.Turn, RoleAssistant, b.Asker, now()
 		return r
 	})
-	d.window.add(Turn{
-		Turn: d.seq, Ord: user.Ord, Asker: b.Asker, User: taint.Tainted(b.Text, taint.OriginUser),
-		Reply: reply.Text, Status: reply.Status,
-	})
+	turn.Reply, turn.Status, turn.Called = reply.Text, reply.Status, reply.Called
+	d.window.add(turn)
 }
 
 // record makes a transcript record under the next ordinal (C-15.7). A record
 // that could not be made stands as a failed one.
-func (d *dialogue) record(id string, make func(context.Context) Record) Record {
+func (d *dialogue) record(id string, make func(context.Context) keptRecord) keptRecord {
 	d.rec++
 	ord := d.rec
-	r, err := d.c.Decide(id, SourceRecord, func(ctx context.Context) (Record, error) {
+	r, err := d.c.Decide(id, SourceRecord, func(ctx context.Context) (keptRecord, error) {
 		r := make(ctx)
 		r.Ord = ord
 		return r, nil
 	})
 	if err != nil {
-		return Record{Ord: ord, Status: StatusFailed}
+		return keptRecord{Record: Record{Ord: ord, Status: StatusFailed}}
 	}
 	return r
 }
 
-// answer runs the loop and makes what came of it a record: a reply, or a
-// failure with a fixed reason and an id, whose cause goes to the host alone
-// (C-25.1 to C-25.4).
-func (d *dialogue) answer(ctx context.Context, n int, text string) Record {
+// answer runs the loop and makes what came of it a record: a reply, what there
+// was of one that was cut (C-14.7), or a failure with a fixed reason and an id,
+// whose cause goes to the host alone (C-25.1 to C-25.4).
+func (d *dialogue) answer(ctx context.Context, n int, turn Turn, watch *cutIn) keptRecord {
 	var t trouble
-	reply, err := d.converse(n, text, &t)
+	reply, err := d.converse(n, turn, watch, &t)
+	r := keptRecord{Record: Record{Status: StatusComplete, Text: reply.Text}}
 	if err == nil {
-		return Record{Status: StatusComplete, Text: reply.Text}
+		return r
 	}
-	r := Record{Status: StatusFailed, Text: reply.Text, Reason: reasonOf(err), ErrorID: kernel.NewID()}
+	r.Called = slices.Compact(slices.Sorted(slices.Values(reply.Called)))
+	if _, cut := errors.AsType[*agent.InterruptedError](err); cut {
+		r.Status = StatusInterrupted
+		return r
+	}
+	r.Status, r.Reason, r.ErrorID = StatusFailed, reasonOf(err), kernel.NewID()
 	cause := errors.Join(append([]error{err}, t.all()...)...)
 	d.flow.report(ctx, r.ErrorID, cause, Where{ConversationID: d.c.Execution(), Turn: d.seq})
 	return r
 }
 
 // converse runs the loop. A panic of it is a failure like others.
-func (d *dialogue) converse(n int, text string, t *trouble) (reply agent.Reply, err error) {
+func (d *dialogue) converse(n int, turn Turn, watch *cutIn, t *trouble) (reply agent.Reply, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w in the agent's loop: %T", kernel.ErrPanic, r)
@@ -172,9 +186,45 @@ func (d *dialogue) converse(n int, text string, t *trouble) (reply agent.Reply, 
 		defer voice.end() // before the record of the turn is durable
 		scoped = scoped.With(voice.within)
 	}
-	return agent.Run(scoped, definition, agent.Request{
-		LoopID: loopID(n), History: d.window.history, Prompt: text, PromptOrigin: taint.OriginUser,
-	})
+	prompt, err := taint.Reveal(turn.asked(), taint.OriginUser)
+	if err != nil {
+		return agent.Reply{}, err
+	}
+	request := agent.Request{
+		LoopID: loopID(n), History: d.window.history, Prompt: prompt, PromptOrigin: taint.OriginUser,
+	}
+	if watch != nil {
+		request.Signal = watch.signal
+	}
+	return agent.Run(scoped, definition, request)
+}
+
+// watch makes the watch of the turn that begins, nil where nothing cuts turns.
+func (d *dialogue) watch() *cutIn {
+	if d.flow.config.BargeIn == nil {
+		return nil
+	}
+	turn := d.seq
+	return &cutIn{
+		source: d.flow.config.BargeIn, conversation: d.c.Execution(), generation: d.c.Generation(),
+		cuts: func(a Arrival) bool { return d.cuts(a, turn) }, log: d.flow.log(), fired: make(chan struct{}),
+	}
+}
+
+// cuts reports whether an arrival cuts the turn. A retry of a turn that was begun
+// does not, of this one above all (C-14.9), if it bears its key out (C-14.10). A
+// stop that the host signed cuts the turn that it names and no other (C-46.3);
+// every other message cuts, unless messages wait.
+func (d *dialogue) cuts(a Arrival, turn int) bool {
+	e, _ := split(a.Message.Payload)
+	b, shaped := e.read()
+	if b.ID != "" && b.ID == a.key() && d.replay.begunTurn(b.ID) {
+		return false
+	}
+	if b.Kind == KindStop && shaped && d.flow.config.Keys.verify(e) && b.ConversationID == d.c.Execution() && sameAsker(b.Asker, d.owner) {
+		return *b.Turn == turn
+	}
+	return !d.flow.config.StopOnly
 }
 
 // reasonOf is all that readers are told of a failure (C-25.2).

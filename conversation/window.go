@@ -1,6 +1,9 @@
 package conversation
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/taint"
@@ -35,8 +38,18 @@ func (w *window) add(turn Turn) {
 	w.turns = append(w.turns, turn)
 	w.sizes = append(w.sizes, jsonBytes(turn)+len(","))
 	w.history = append(w.history,
-		agent.NewMessage(model.User, turn.User),
+		agent.NewMessage(model.User, turn.asked()),
 		agent.NewMessage(model.Assistant, taint.Plain(turn.spoken())))
+}
+
+// find returns the carried turn whose user record has the ord, nil where there
+// is none (C-27.3).
+func (w *window) find(ord int) *Turn {
+	i := slices.IndexFunc(w.turns, func(t Turn) bool { return t.Ord == ord })
+	if i < 0 {
+		return nil
+	}
+	return &w.turns[i]
 }
 
 // fit evicts the oldest turns: at most maxTurns stay, the newest ones in a row,
@@ -51,15 +64,46 @@ func (w *window) fit(maxTurns, maxBytes int) {
 	w.turns, w.sizes, w.history = w.turns[keep:], w.sizes[keep:], w.history[2*keep:]
 }
 
-// spoken is what the model said in the turn, or what stands for it.
-func (t Turn) spoken() string {
-	switch {
-	case t.Reply != "":
-		return t.Reply
-	case t.Status == StatusInterrupted:
-		return placeholderInterrupted
-	case t.Status == StatusFailed:
-		return placeholderFailed
+// asked is the user's text as a prompt has it: that of an edit says first what it
+// edits (C-27.8, C-27.9).
+func (t Turn) asked() taint.Text {
+	if t.Edits.IsZero() {
+		return t.User
 	}
-	return placeholderEmpty
+	quote, _ := taint.Reveal(t.Edits, taint.OriginUser)
+	text, _ := taint.Reveal(t.User, taint.OriginUser)
+	return taint.Tainted(`[This message edits the user's earlier message "`+quote+"\".]\n"+text, taint.OriginUser)
+}
+
+// maxQuote is how many code points of an edited text are quoted.
+const maxQuote = 500
+
+// quote is the beginning of the user's text.
+func (t Turn) quote() taint.Text {
+	text, _ := taint.Reveal(t.User, taint.OriginUser)
+	if runes := []rune(text); len(runes) > maxQuote {
+		text = string(runes[:maxQuote])
+	}
+	return taint.Tainted(text, taint.OriginUser)
+}
+
+// spoken is what the model said in the turn, or what stands for it. Where that is
+// not the whole answer, and tools had been called, their names follow: the model
+// must not think that nothing was done (T57, T59).
+func (t Turn) spoken() string {
+	text := t.Reply
+	switch {
+	case text != "":
+	case t.Status == StatusInterrupted:
+		text = placeholderInterrupted
+	case t.Status == StatusFailed:
+		text = placeholderFailed
+	default:
+		text = placeholderEmpty
+	}
+	if len(t.Called) > 0 {
+		text += "\n\n[This turn ended before its answer was whole. Tools that had been called in it: " +
+			strings.Join(t.Called, ", ") + ". They may have taken effect; what came of them is not told here.]"
+	}
+	return text
 }

@@ -61,7 +61,7 @@ func (g *Gateway) turn(x *exchange) error {
 	if turn.EditOf != nil { // what was meant as an edit must not become a message
 		return badRequest("edits-not-supported")
 	}
-	messageID, err := g.client.SendTurn(x.r.Context(), x.caller, x.id, turn.Text, turn.MessageID)
+	messageID, err := g.client.SendTurn(x.r.Context(), x.caller, x.id, conversation.Message{Text: turn.Text, ID: turn.MessageID})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (t *tape) heard() []string {
 // turn sends a turn of ann's and does not wait.
 func (w *world) turn(id, text string) {
 	w.t.Helper()
-	if _, err := w.client.SendTurn(context.Background(), ann, id, text, ""); err != nil {
+	if _, err := w.client.SendTurn(context.Background(), ann, id, conversation.Message{Text: text}); err != nil {
 		w.t.Fatal(err)
 	}
 }

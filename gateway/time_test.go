@@ -154,7 +154,7 @@ func TestStreamWithoutNotifications(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		tape, done := w.stream(ctx, id)
 		synctest.Wait()
-		if _, err := w.client.SendTurn(t.Context(), ann, id, "one", ""); err != nil {
+		if _, err := w.client.SendTurn(t.Context(), ann, id, conversation.Message{Text: "one"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(conversation.PollInterval)

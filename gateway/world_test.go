@@ -182,7 +182,7 @@ func (w *world) say(id string, texts ...string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if _, err := w.client.SendTurn(context.Background(), ann, id, text, ""); err != nil {
+		if _, err := w.client.SendTurn(context.Background(), ann, id, conversation.Message{Text: text}); err != nil {
 			w.t.Fatal(err)
 		}
 		heard := false

@@ -50,7 +50,7 @@ func talked(t *testing.T) journal.Store {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"hello", "the clock", "break", "again", "once more"} {
-		if _, err := client.SendTurn(t.Context(), ann, "talk", text, ""); err != nil {
+		if _, err := client.SendTurn(t.Context(), ann, "talk", conversation.Message{Text: text}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -103,6 +103,16 @@ func TextOf(t Text) (string, error) {
 	return t.value, nil
 }
 
+// Reveal returns the content of a text that came from origin, for code that
+// makes a longer or shorter text of it under the same origin. A text of any other
+// origin, and a plain one, is [ErrTaintedContent].
+func Reveal(t Text, origin Origin) (string, error) {
+	if !t.IsTainted() || t.origin != origin {
+		return "", ErrTaintedContent
+	}
+	return t.value, nil
+}
+
 // Instruction returns the content of a text that goes to an instruction
 // position, which is a system prompt or a tool description; a tainted one is
 // refused with [ErrTaintedContent] (C-8.3).

@@ -114,7 +114,7 @@ func talk(ctx context.Context, client *conversation.Client, in io.Reader, out io
 	lines := bufio.NewScanner(in)
 	var read *conversation.Cursor // up to here the transcript was read
 	for turn := status.Turns + 1; lines.Scan(); turn++ {
-		if _, err := client.SendTurn(ctx, me, id, lines.Text(), ""); err != nil {
+		if _, err := client.SendTurn(ctx, me, id, conversation.Message{Text: lines.Text()}); err != nil {
 			return err
 		}
 		for record, err := range client.Follow(ctx, me, id, read) {

@@ -105,7 +105,7 @@ func (h *house) newTalker(ctx context.Context, id string) (*talker, error) {
 }
 
 func (t *talker) turn(ctx context.Context) error {
-	if _, err := t.h.client.SendTurn(ctx, &somebody, t.id, "Is this thing on?", ""); err != nil {
+	if _, err := t.h.client.SendTurn(ctx, &somebody, t.id, conversation.Message{Text: "Is this thing on?"}); err != nil {
 		return err
 	}
 	for {
