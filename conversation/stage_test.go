@@ -134,23 +134,50 @@ func (s *stage) reboot() {
 	s.boot()
 }
 
-// send puts a payload into the inbox.
+// send puts a payload into the inbox, in the host's own name.
 func (s *stage) send(payload jsontext.Value, messageID string) {
+	s.t.Helper()
+	s.sendAs(nil, payload, messageID)
+}
+
+// sendAs does so in the name of a caller, nil for the host.
+func (s *stage) sendAs(caller *identity.Principal, payload jsontext.Value, messageID string) {
 	s.t.Helper()
 	if s.rt == nil {
 		s.boot()
 	}
-	if err := s.rt.Send(context.Background(), s.rt.System(), "talk", Topic, payload, messageID); err != nil {
+	by := s.rt.System()
+	if caller != nil {
+		by = kernel.By(*caller)
+	}
+	if err := s.rt.Send(context.Background(), by, "talk", Topic, payload, messageID); err != nil {
 		s.t.Fatalf("Send: %v", err)
 	}
 }
 
-// say sends a text in the owner's name under a message id of its own.
+// say sends a text in the owner's name under a message id of its own, as the
+// client does.
 func (s *stage) say(text string) {
 	s.t.Helper()
 	s.sent++
+	s.sayAgain(s.sent, text)
+}
+
+// sayAgain sends the n-th message, under its own id.
+func (s *stage) sayAgain(n int, text string) {
+	s.t.Helper()
+	id := fmt.Sprint("m", n)
+	s.sendAs(s.owner, s.keys.signUser("talk", asker(s.owner), id, text, time.Now()), id)
+}
+
+// halt sends a stop of a turn.
+func (s *stage) halt(turn int) {
+	s.t.Helper()
+	s.sent++
 	id := fmt.Sprint("m", s.sent)
-	s.send(s.keys.signUser("talk", asker(s.owner), id, text, time.Now()), id)
+	b := newBody(KindStop, "talk", asker(s.owner), id, time.Now())
+	b.Turn = &turn
+	s.sendAs(s.owner, s.keys.seal(b), id)
 }
 
 // hear waits until the transcript has n records and returns it, one line each.
