@@ -452,7 +452,6 @@ func TestTurnKeys(t *testing.T) {
 	}
 }
 
-
 // A message that came past the client, and so bears no key of its own out, does
 // not cut the turn that answers it: the look for what waits comes when it is known
 // to be consumed (K9).
