@@ -3,19 +3,25 @@
 //	go run ./internal/testrun [arguments of go test]
 //
 // It installs the tools that the tests want, where it is root and has apt-get;
-// elsewhere it runs what it can. The race detector is on wherever it works. Of
-// a package that passes it prints one line, of one that fails what its failed
-// tests printed; at the end it lists what was left out and how to get it. With
-// CI=true in the environment a missing tool is a failure.
+// elsewhere it runs what it can. The race detector is on wherever it works; tests
+// of very many cases run all of them in a second pass without it. Of a package
+// that passes it prints one line, of one that fails what its failed tests printed;
+// at the end it lists what was left out and how to get it. With CI=true in the
+// environment a missing tool is a failure.
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -38,15 +44,43 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			}
 		}
 	}
-	command := []string{"test", "-json"}
-	if races(ctx) {
-		command = append(command, "-race")
-	}
-	if err := goTest(ctx, append(command, args...), t, stderr); err != nil {
-		fmt.Fprintln(stderr, "testrun:", err)
-		return max(t.finish(), 1)
+	for _, command := range commands(races(ctx), args) {
+		if err := goTest(ctx, command, t, stderr); err != nil {
+			fmt.Fprintln(stderr, "testrun:", err)
+			return max(t.finish(), 1)
+		}
 	}
 	return t.finish()
+}
+
+// commands are the arguments of each go test to run. Under the race detector a
+// test whose name begins with TestMany does a part of its cases only; where all
+// tests are asked for, those run once more without it.
+func commands(race bool, args []string) [][]string {
+	if !race {
+		return [][]string{append([]string{"test", "-json"}, args...)}
+	}
+	all := [][]string{append([]string{"test", "-json", "-race"}, args...)}
+	if packages := withTestMany("."); slices.Equal(args, []string{"./..."}) && len(packages) > 0 {
+		all = append(all, append([]string{"test", "-json", "-run", "^TestMany"}, packages...))
+	}
+	return all
+}
+
+// withTestMany lists the folders beneath root that have such a test.
+func withTestMany(root string) (folders []string) {
+	filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return nil // a folder that cannot be read is go test's to complain of
+		}
+		source, err := os.ReadFile(path)
+		if folder := "./" + filepath.ToSlash(filepath.Dir(path)); err == nil &&
+			bytes.Contains(source, []byte("\nfunc TestMany")) && !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+		return nil
+	})
+	return folders
 }
 
 // goTest feeds the tally from one go test. That tests failed is no error, since

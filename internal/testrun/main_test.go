@@ -107,3 +107,36 @@ func TestMissingTool(t *testing.T) {
 		t.Errorf("provide of what is there = %q, want nothing", got)
 	}
 }
+
+// A test of very many cases runs twice where the race detector slows it.
+func TestSecondPass(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("deep", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, source := range map[string]string{
+		"a_test.go": "package a\n\nfunc TestOne(t *testing.T) {}\n", "deep/b_test.go": "package b\n\nfunc TestManyThings(t *testing.T) {}\n",
+		"deep/c_test.go": "package b\n\nfunc TestManyMore(t *testing.T) {}\n",
+	} {
+		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		race bool
+		args string
+		want []string
+	}{
+		{true, "./...", []string{"test -json -race ./...", "test -json -run ^TestMany ./deep"}},
+		{true, "./deep", []string{"test -json -race ./deep"}},
+		{false, "./...", []string{"test -json ./..."}},
+	} {
+		var got []string
+		for _, command := range commands(tt.race, strings.Fields(tt.args)) {
+			got = append(got, strings.Join(command, " "))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("commands(%v, %s) (-want +got):\n%s", tt.race, tt.args, diff)
+		}
+	}
+}
