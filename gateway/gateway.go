@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -31,6 +32,8 @@ type Config struct {
 	// AllowNoRuntimeAuthz lets a gateway stand before a runtime whose policy does
 	// not fail closed (C-31.4).
 	AllowNoRuntimeAuthz bool
+
+	MaxStreams int // open at a time; DefaultMaxStreams if 0
 
 	// OnError is told what an answer hides behind its errorId (C-29.10). If it is
 	// nil the error is logged.
@@ -73,7 +76,7 @@ func New(config Config) (*Gateway, error) {
 	if config.Insecure {
 		config.Log.Warn("the gateway is insecure: anybody who can reach it is served")
 	}
-	return &Gateway{config: config, client: config.Client, streams: newStreams()}, nil
+	return &Gateway{config: config, client: config.Client, streams: newStreams(cmp.Or(config.MaxStreams, DefaultMaxStreams))}, nil
 }
 
 // exchange is one request with what is known of it, and its answer.

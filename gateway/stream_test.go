@@ -344,7 +344,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	id := w.start()
 	var leaves []func()
-	for range maxStreams {
+	for range DefaultMaxStreams {
 		leave, ok := w.gateway.streams.enter()
 		if !ok {
 			t.Fatal("no room below the limit")

@@ -7,14 +7,16 @@ import (
 )
 
 const (
-	// maxStreams bounds the streams of a gateway (C-32.7).
-	maxStreams = 256
+	// DefaultMaxStreams bounds the streams of a gateway (C-32.7).
+	DefaultMaxStreams = 256
 	// drainWithin is how long streams may take to end once they are to.
 	drainWithin = 8 * time.Second
 )
 
 // streams are the open streams of a gateway, and the end of them all.
 type streams struct {
+	most int // at a time
+
 	mu    sync.Mutex
 	open  int
 	empty chan struct{} // closed when draining and no stream is open
@@ -23,8 +25,8 @@ type streams struct {
 	draining chan struct{} // closed by Drain
 }
 
-func newStreams() streams {
-	return streams{empty: make(chan struct{}), draining: make(chan struct{})}
+func newStreams(most int) streams {
+	return streams{most: most, empty: make(chan struct{}), draining: make(chan struct{})}
 }
 
 // enter takes a place for a stream; call leave once, whatever happens
@@ -32,7 +34,7 @@ func newStreams() streams {
 func (s *streams) enter() (leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open >= maxStreams || !s.until.IsZero() {
+	if s.open >= s.most || !s.until.IsZero() {
 		return nil, false
 	}
 	s.open++

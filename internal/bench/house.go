@@ -41,11 +41,25 @@ func (b *bench) freshHouse(ctx context.Context, hot int, m model.Model) (*house,
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHouse(store, hot, m)
+	h, err := newHouse(store, hot, m, nil)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	h.path = path
+	return h, nil
+}
+
+// freshLiveHouse makes one whose words can be followed, and into whose turns one
+// may cut.
+func (b *bench) freshLiveHouse(ctx context.Context, m model.Model, hub *conversation.Hub) (*house, error) {
+	store, _, err := b.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHouse(store, 0, m, hub)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	return h, nil
 }
 
@@ -54,14 +68,18 @@ func (h *house) close() error {
 	return h.store.Close()
 }
 
-func newHouse(store journal.Store, hot int, m model.Model) (*house, error) {
+func newHouse(store journal.Store, hot int, m model.Model, hub *conversation.Hub) (*house, error) {
 	keys, err := conversation.NewKeys([]byte("a signing key for nothing but figures"))
 	if err != nil {
 		return nil, err
 	}
-	flow, err := conversation.NewFlow(conversation.Config{
-		Keys: keys, Agent: agent.Definition{ID: "bench", Model: m}, Log: slog.New(slog.DiscardHandler),
-	})
+	config := conversation.Config{
+		Keys: keys, Hub: hub, Agent: agent.Definition{ID: "bench", Model: m}, Log: slog.New(slog.DiscardHandler),
+	}
+	if hub != nil {
+		config.BargeIn = conversation.InboxBargeIn(store)
+	}
+	flow, err := conversation.NewFlow(config)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +97,7 @@ func newHouse(store journal.Store, hot int, m model.Model) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := conversation.NewClient(conversation.ClientConfig{Runtime: rt, Keys: keys, Policy: &policy})
+	client, err := conversation.NewClient(conversation.ClientConfig{Runtime: rt, Keys: keys, Hub: hub, Policy: &policy})
 	if err != nil {
 		rt.Close()
 		return nil, err

@@ -52,12 +52,19 @@ var sections = []struct {
 	{"wake", benchWake},
 	{"idle", benchIdle},
 	{"history", benchHistory},
+	{"deltas", benchDeltas},
+	{"age", benchAge},
 }
 
 func main() {
 	seconds := flag.Float64("seconds", 4, "length of each throughput measurement")
 	only := flag.String("only", "", "comma-separated sections: "+strings.Join(names(), ", "))
+	subscribers := flag.String("drain", "", "be the subscribers of the deltas section: ADDRESS PATH COUNT")
 	flag.Parse()
+	if *subscribers != "" {
+		fmt.Fprintln(os.Stderr, "bench:", drain(*subscribers, os.Stdout))
+		os.Exit(1)
+	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
