@@ -66,7 +66,7 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 		tail.Close()
 		return nil, err
 	}
-	s := &stream{gateway: g, x: x, pipe: newPipe(x.w, &g.streams), tail: tail, live: live}
+	s := &stream{gateway: g, x: x, pipe: newPipe(x, &g.streams), tail: tail, live: live}
 	s.news, err = tail.Read(ctx)
 	for err == nil && from != nil && s.news.More && len(s.news.Entries) == 0 {
 		s.news, err = tail.Read(ctx) // is there anything behind the cursor?
@@ -170,8 +170,11 @@ func (s *stream) run(ctx context.Context) error {
 				}
 				admitted = now
 			}
-			if now.Sub(s.written) >= keepAlive {
+			switch silent := now.Sub(s.written); {
+			case silent >= keepAlive:
 				s.frames = append(s.frames, comment...)
+			case silent >= conversation.PollInterval:
+				s.pipe.close() // an idle stream has no deadline
 			}
 		case <-s.gateway.streams.draining:
 			return s.end(comeBack())
@@ -236,6 +239,7 @@ func (s *stream) supersede(turn int) {
 
 // leave frees what the stream holds.
 func (s *stream) leave() {
+	s.pipe.close()
 	s.tail.Close()
 	s.live.Close()
 }

@@ -50,6 +50,16 @@ func (s *streams) leave() {
 	}
 }
 
+// ending reports whether the gateway drains.
+func (s *streams) ending() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
+	}
+}
+
 // deadline is when a write that begins now must be done.
 func (s *streams) deadline(within time.Duration) time.Time {
 	by := time.Now().Add(within)
