@@ -14,7 +14,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 TOOL := go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help run chat build test check lint bench
+.PHONY: help run chat build test check lint mutants bench
 
 help: ## list these commands
 	@grep -E '^[a-z]+:.* ## ' Makefile | sed -E 's/^([a-z]+):.* ## /make \1|/' | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ check: ## format, vet, staticcheck, tidy, layers, and a build without cgo
 
 lint: ## golangci-lint; its first build takes minutes, so check leaves it out
 	go tool -modfile=tools/lint/go.mod golangci-lint run
+
+mutants: ## take out each guard of C-44 and see its test fail
+	@go run ./internal/mutants $(ARGS)
 
 bench: ## measure speed and size; ARGS are its flags
 	go run ./internal/bench $(ARGS)

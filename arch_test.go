@@ -24,7 +24,7 @@ const module = "github.com/parley-run/parley"
 // Where two entries fit a package, the longer one holds.
 var layers = [][]string{
 	{"."},
-	{"internal/bench/...", "internal/testrun", "examples/..."},
+	{"internal/bench/...", "internal/mutants", "internal/testrun", "examples/..."},
 	{"cmd/..."},
 	{"server/..."},
 	{"web/..."},

@@ -3,12 +3,14 @@ package conversation
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/journal"
+	"github.com/parley-run/parley/journal/memory"
 	"github.com/parley-run/parley/kernel"
 )
 
@@ -46,6 +48,16 @@ var operations = []struct {
 			return err
 		}
 		return nil
+	}},
+	{"Stop", func(c *Client, ctx context.Context, caller *identity.Principal, id string) error {
+		return c.Stop(ctx, caller, id, 1)
+	}},
+	{"Stop of no turn", func(c *Client, ctx context.Context, caller *identity.Principal, id string) error {
+		err := c.Stop(ctx, caller, id, 0)
+		if caller != nil && fmt.Sprint(err) == ErrInvalidTurn.Text+": turn-invalid" {
+			return nil
+		}
+		return err
 	}},
 	{"Close", (*Client).Close},
 }
@@ -222,6 +234,45 @@ func TestAuthorityFailsClosed(t *testing.T) {
 	for _, op := range operations {
 		if err := op.call(w.client, t.Context(), ann, "c"); err == nil || err == error(ErrNotFound) {
 			t.Errorf("%s without a journal: %v; want its error", op.name, err)
+		}
+	}
+}
+
+// Where the runtime's policy is tighter than the client, its refusal is the same
+// uniform one (C-22.4, C-23.7).
+func TestRuntimeRefusalIsUniform(t *testing.T) {
+	scopes := map[kernel.Operation]kernel.Scope{}
+	for _, op := range kernel.Operations() {
+		scopes[op] = kernel.ScopeDeny
+	}
+	scopes[kernel.OpStart] = kernel.ScopeAny
+	policy, err := kernel.ExecutionAccessPolicy(scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := kernel.New(kernel.Config{
+		Store: memory.New(), Policy: policy, Flows: []kernel.Flow{parrot()},
+		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(rt.Close)
+	client, err := NewClient(ClientConfig{Runtime: rt, Keys: testKeys(t), Policy: &policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Start(t.Context(), ann, "talk"); err != nil {
+		t.Fatal(err)
+	}
+	_, sent := client.SendTurn(t.Context(), ann, "talk", Message{Text: "hello"})
+	_, status := client.Status(t.Context(), ann, "talk")
+	for name, err := range map[string]error{
+		"SendTurn": sent, "Status": status,
+		"Stop": client.Stop(t.Context(), ann, "talk", 1), "Close": client.Close(t.Context(), ann, "talk"),
+	} {
+		if err != error(ErrNotFound) {
+			t.Errorf("%s = %v; want %v", name, err, ErrNotFound)
 		}
 	}
 }

@@ -1,0 +1,109 @@
+package main
+
+// mutants are the guards of C-44 that stand by now, and some of the same kind.
+var mutants = []mutant{
+	{
+		guard: "a retry of a turn that was begun is no barge-in (C-14.9)",
+		file:  "conversation/turn.go", from: `if b.ID != "" && b.ID == a.key() && d.replay.begunTurn(b.ID) {`, to: `if false {`,
+		test: "TestRetryIsNoBargeIn",
+	},
+	{
+		guard: "a rotation keeps the keys of the turns that were begun (C-14.9)",
+		file:  "conversation/flow.go", from: `replaySet: d.replay, Invalid: d.invalid`, to: `Invalid: d.invalid`,
+		test: "TestRetryIsNoBargeIn",
+	},
+	{
+		guard: "a key counts only if the stored message bears it out (C-14.10)",
+		file:  "conversation/turn.go", from: `b.ID == a.key() && d.replay`, to: `d.replay`,
+		test: "TestRetryIsNoBargeIn",
+	},
+	{
+		guard: "the look for what waits comes behind the fence (C-14.12, K9)",
+		file:  "conversation/cutin.go", from: `c.looked || c.early && inDecider`, to: `c.looked || c.early && inDecider && false`,
+		test: "TestMessageDoesNotCutItself",
+	},
+	{
+		guard: "the turn's signal is merged into the model call's own (C-14.14)",
+		file:  "agent/modeleffect.go", from: `call, interrupted, release := signalFrom(ctx).merged(ctx)`,
+		to:   `call, interrupted, release := Signal(nil).merged(ctx)`,
+		test: "TestBargeInDuringAStream", pkg: "./conversation",
+	},
+	{
+		guard: "the subscription of a turn is released (C-14.13)",
+		file:  "conversation/cutin.go", from: "\t\tc.release()\n", to: "",
+		test: "TestSubscriptionsOfTurns",
+	},
+	{
+		guard: "a stop ends the turn that it names and no other (C-46.3)",
+		file:  "conversation/turn.go", from: `return *b.Turn == turn`, to: `return true`,
+		test: "TestStopOfAnotherTurn",
+	},
+	{
+		guard: "a stop is the host's word (C-46.1)",
+		file:  "conversation/turn.go", from: `d.flow.config.Keys.verify(e) && b.ConversationID`, to: `b.ConversationID`,
+		test: "TestForgedStop",
+	},
+	{
+		guard: "a carry is trimmed (C-19.7)",
+		file:  "conversation/flow.go", from: `}.trim(d.settings.MaxCarryBytes)`, to: `}`,
+		test: "TestCarryIsTrimmed",
+	},
+	{
+		guard: "the prompt is tainted (C-13.17)",
+		file:  "conversation/turn.go", from: `Prompt: prompt, PromptOrigin: taint.OriginUser,`, to: `Prompt: prompt,`,
+		test: "TestDialogue",
+	},
+	{
+		guard: "what was asked earlier is tainted (C-13.17)",
+		file:  "conversation/window.go", from: "\t\treturn t.User\n",
+		to:   "\t\ttext, _ := taint.Reveal(t.User, taint.OriginUser)\n\t\treturn taint.Plain(text)\n",
+		test: "TestDialogue",
+	},
+	{
+		guard: "a tainted text stays out of instructions (C-8.3)",
+		file:  "taint/taint.go", from: "\tif t.IsTainted() {\n\t\treturn \"\", ErrTaintedContent\n\t}\n\treturn t.value, nil\n", to: "\treturn t.value, nil\n",
+		test: "TestPositions",
+	},
+	{
+		guard: "a known id is replayed (C-13.7)",
+		file:  "conversation/admit.go", from: `case a.replay.has(b.ID):`, to: `case false:`,
+		test: "TestCopiedEnvelope",
+	},
+	{
+		guard: "a forgotten id stays dead: the replay floor (C-13.8)",
+		file:  "conversation/admit.go", from: `b.IssuedAt <= a.replay.Floor || age`, to: `age`,
+		test: "TestReplayFloor",
+	},
+	{
+		guard: "the domain of the signature (C-12.5)",
+		file:  "conversation/keys.go", from: "\th.Write([]byte(signatureDomain))\n", to: "",
+		test: "TestKnownAnswers",
+	},
+	{
+		guard: "an edit names a turn of the window (C-27.3)",
+		file:  "conversation/window.go", from: `return t.Ord == ord`, to: `return t.Ord <= ord`,
+		test: "TestInvalidEdits",
+	},
+	{
+		guard: "a denial of the kernel is the uniform refusal (C-23.7)",
+		file:  "conversation/authority.go", from: `errors.Is(err, kernel.ErrNotFound) || errors.Is(err, kernel.ErrForbidden)`,
+		to:   `errors.Is(err, kernel.ErrNotFound)`,
+		test: "TestRuntimeRefusalIsUniform",
+	},
+	{
+		guard: "a denied tool fails the turn as denied (C-25.2)",
+		file:  "conversation/turn.go", from: `return ReasonDenied`, to: `return ReasonTurnFailed`,
+		test: "TestDeniedTurn",
+	},
+	{
+		guard: "authorization comes before the limit of readers (C-31.7)",
+		file:  "conversation/live.go", from: "\tif err := c.AuthorizeRead(ctx, caller, id); err != nil {\n\t\treturn nil, err\n\t}\n",
+		to:   "",
+		test: "TestMaxReaders",
+	},
+	{
+		guard: "an open stream is asked again for its caller (C-31.8)",
+		file:  "gateway/stream.go", from: `if now.Sub(admitted) >= reauth {`, to: `if now.Sub(admitted) >= 100*reauth {`,
+		test: "TestReauth",
+	},
+}
