@@ -19,6 +19,7 @@ import (
 	"github.com/parley-run/parley/journal/memory"
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
+	"github.com/parley-run/parley/model/modeltest"
 	"github.com/parley-run/parley/model/script"
 	"github.com/parley-run/parley/taint"
 )
@@ -196,7 +197,7 @@ func (l *lab) facts(id string) []string {
 }
 
 // spy keeps the requests that a model was sent, and holds each against the
-// contract of a request (C-9.6).
+// contract of a request and against what vendors refuse (C-9.6).
 type spy struct {
 	t     *testing.T
 	inner model.Model
@@ -208,6 +209,9 @@ type spy struct {
 func (s *spy) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if err := req.Validate(); err != nil {
 		s.t.Errorf("the model was sent a bad request: %v", err)
+	}
+	if found := modeltest.Violations(req); found != nil {
+		s.t.Errorf("the model was sent what some vendor refuses: %q", found)
 	}
 	s.mu.Lock()
 	s.requests = append(s.requests, req)

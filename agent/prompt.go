@@ -45,17 +45,17 @@ func (p *prompter) has(name string) bool {
 // be in the same turn, the system prompt explains the fence.
 func (p *prompter) request(t transcript) (model.Request, error) {
 	req := model.Request{System: p.system, Tools: p.tools, MaxOutputTokens: p.maxOutput}
-	req.Messages = make([]model.Message, 0, len(t.Messages)+1)
+	messages := make([]model.Message, len(t.Messages))
 	fenced := len(p.tools) > 0
-	for _, e := range t.Messages {
+	for i, e := range t.Messages {
 		message, err := boundary(e)
 		if err != nil {
 			return model.Request{}, err
 		}
 		fenced = fenced || e.Text.IsTainted()
-		req.Messages = appendMessage(req.Messages, message)
+		messages[i] = message
 	}
-	if len(req.Messages) == 0 {
+	if req.Messages = normalise(messages); len(req.Messages) == 0 {
 		return model.Request{}, errors.New("a request without a message")
 	}
 	if fenced {
@@ -89,26 +89,4 @@ func boundary(e entry) (model.Message, error) {
 		})
 	}
 	return message, nil
-}
-
-// appendMessage keeps the promises of a request: no message is empty, the user
-// begins, and two neighbours of one role are one message (C-9.6).
-func appendMessage(messages []model.Message, next model.Message) []model.Message {
-	if next.Text == "" && len(next.Calls) == 0 && len(next.Results) == 0 {
-		return messages
-	}
-	if len(messages) == 0 {
-		if next.Role == model.Assistant {
-			messages = append(messages, model.Message{Role: model.User, Text: "(no message)"})
-		}
-		return append(messages, next)
-	}
-	last := &messages[len(messages)-1]
-	if last.Role != next.Role {
-		return append(messages, next)
-	}
-	last.Text = join(last.Text, next.Text)
-	last.Calls = append(last.Calls, next.Calls...)
-	last.Results = append(last.Results, next.Results...)
-	return messages
 }
