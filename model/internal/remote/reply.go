@@ -22,6 +22,9 @@ type reply struct {
 	text   joiner
 	calls  []model.Call
 	unseen int // bytes of thoughts and arguments
+
+	said   bool // there was a text
+	behind bool // what comes next stands behind a call
 }
 
 func (r *reply) emit(chunk model.Chunk) error {
@@ -31,11 +34,22 @@ func (r *reply) emit(chunk model.Chunk) error {
 	return nil
 }
 
-func (r *reply) say(text string) error { return r.emit(model.Chunk{Text: text}) }
+// say yields a text, or a sign of life. A reply's text is all of its words in
+// their order (T60); those before a call and those behind it are two paragraphs.
+func (r *reply) say(text string) error {
+	if text != "" {
+		if r.said && r.behind {
+			text = "\n\n" + text
+		}
+		r.said, r.behind = true, false
+	}
+	return r.emit(model.Chunk{Text: text})
+}
 
 // think takes a part that is no text: a thought, a piece of a call, or nothing
 // but a sign of life, which it is for whoever limits the silence of a model.
 func (r *reply) think(part fantasy.StreamPart) error {
+	r.behind = r.behind || part.Type == fantasy.StreamPartTypeToolInputStart
 	r.unseen += len(part.Delta) + len(part.ToolCallInput)
 	if r.unseen > maxUnseenBytes {
 		return fmt.Errorf("%w: its thoughts and calls are larger than %d bytes", model.ErrMalformed, maxUnseenBytes)
@@ -52,6 +66,7 @@ func (r *reply) call(part fantasy.StreamPart) error {
 	if strings.TrimSpace(args) == "" {
 		args = "{}"
 	}
+	r.behind = true
 	r.calls = append(r.calls, model.Call{ID: joined(part.ID), Name: joined(part.ToolCallName), Args: jsontext.Value(args)})
 	return r.say("")
 }

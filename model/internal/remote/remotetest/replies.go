@@ -70,6 +70,11 @@ func (d Dialect) replies(t *testing.T) {
 			},
 		},
 		{
+			"T60: words on both sides of a call",
+			[]string{d.Text(`"Wait."`), d.Call("a", "look", `"{}"`), d.Text(`"I "`), d.Text(`"look."`), d.End(model.FinishCalls)},
+			model.Reply{Text: "Wait.\n\nI look.", Reason: model.FinishCalls, Usage: usage, Calls: []model.Call{call("a", `{}`)}},
+		},
+		{
 			"calls without an end mark of their own",
 			[]string{d.Call("a", "look", `"{}"`), d.End(model.FinishStop)},
 			model.Reply{Reason: model.FinishCalls, Usage: usage, Calls: []model.Call{call("a", `{}`)}},
