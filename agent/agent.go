@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +27,10 @@ type Definition struct {
 	ToolTimeout     time.Duration   // of a tool call; 120 s if 0
 	Limits          Limits
 
+	Compactor kernel.EffectID // summarises what Limits.Compaction cuts, see [Compaction]; registered by the host
+	Memory    Memory          // knows the facts of Limits.MemoryScope
+	WriteBack kernel.EffectID // keeps what a run came to in Limits.WriteBackScope, see [Note]; registered by the host
+
 	// OnDelta is called with each piece of a reply as the model says it, never
 	// on a replay (C-9.4). The pieces of a turn are, one after another, the text
 	// of its reply, unless that is cut or ends with a remark of the loop's.
@@ -42,19 +45,6 @@ type Definition struct {
 type Delta struct {
 	Text   string // whole code points, never empty
 	Before string // what the earlier model calls of the run have said, those on record included
-}
-
-// Limits bound one run of the loop. They steer it, so within an execution they
-// have to be facts: a caller that takes them from a configuration records them
-// first. Zero fields mean the defaults.
-type Limits struct {
-	Rounds int `json:"rounds"` // model calls; 16
-	Calls  int `json:"calls"`  // tool calls; 32
-}
-
-// WithDefaults returns the limits with the defaults in place of zeros.
-func (l Limits) WithDefaults() Limits {
-	return Limits{Rounds: cmp.Or(l.Rounds, 16), Calls: cmp.Or(l.Calls, 32)}
 }
 
 // Message is an earlier message that a run is given. An assistant's text is
@@ -110,7 +100,8 @@ func (e *ModelError) FaultCode() string { return e.Code }
 
 // Effects returns the agent's effects: the model's, and one per tool. It
 // refuses a definition that cannot work: without a model, with a tainted
-// instruction ([taint.ErrTaintedContent]), or with tools that do not fit.
+// instruction ([taint.ErrTaintedContent]), with tools that do not fit, or with a
+// limit that is none.
 func (d Definition) Effects() ([]kernel.Effect, error) {
 	prompt, err := newPrompter(d)
 	if err != nil {
@@ -119,8 +110,8 @@ func (d Definition) Effects() ([]kernel.Effect, error) {
 	if d.Model == nil {
 		return nil, errors.New("an agent needs a model")
 	}
-	if d.Limits.Rounds < 0 || d.Limits.Calls < 0 || d.ToolTimeout < 0 {
-		return nil, errors.New("a limit of an agent is negative")
+	if err := d.checkLimits(); err != nil {
+		return nil, err
 	}
 	effects := []kernel.Effect{d.newModelEffect(prompt)}
 	for _, tool := range d.Tools {

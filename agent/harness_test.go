@@ -44,7 +44,8 @@ type lab struct {
 	model *spy
 	def   Definition
 	grant func(kernel.EffectID) bool
-	wrap  bool // a decision stands around the loop, as in a conversation
+	other []kernel.Effect // of the host
+	wrap  bool            // a decision stands around the loop, as in a conversation
 	rt    *kernel.Runtime
 	ids   int
 
@@ -79,7 +80,7 @@ func (l *lab) boot() {
 		l.t.Fatal(err)
 	}
 	config := kernel.Config{
-		Store: l.store, Effects: effects, Log: quiet(), Policy: kernel.Unguarded(),
+		Store: l.store, Effects: append(effects, l.other...), Log: quiet(), Policy: kernel.Unguarded(),
 		Flows: []kernel.Flow{{Name: "lab", Version: "1", Run: l.run}},
 	}
 	if l.grant != nil {

@@ -18,13 +18,16 @@ const SourceCheckpoint kernel.Source = "agent-checkpoint"
 var ErrTooLarge = errors.New("history and prompt are too large for a model call")
 
 // Run turns the prompt into a reply. It asks for these facts, each of which a
-// re-run is served, in this order per round r, from 1:
+// re-run is served, in this order, for each round r from 1:
 //
+//	<loop>#recall               only with a memory: the facts that it gave (C-10.13)
 //	<loop>#abort:model:<r>      the checkpoint before the model call (C-10.8)
+//	<loop>#compact:<r>          only above the limit of the compaction (C-10.12)
 //	<loop>#model:<r>            the model call
 //	<loop>#model:<r>:interrupt  only if the call was interrupted: that it was
 //	<loop>#abort:tools:<r>      the checkpoint before a batch of tools
 //	<loop>#tool:<r>.<i>         its i-th call, side by side with the others
+//	<loop>#write                only with a write-back, after a complete reply
 //
 // A loop needs an id of its own within its execution: a second one under the
 // same id is served the steps of the first where it asks for the same, and
@@ -45,19 +48,20 @@ func Run(c *kernel.Context, def Definition, req Request) (Reply, error) {
 	if req.LoopID == "" || req.Prompt == "" {
 		return Reply{}, errors.New("a run of the loop needs an id and a prompt")
 	}
-	draft, err := newDraft(req)
+	l := &loop{c: c.With(req.Signal.within), id: req.LoopID, def: def, signal: req.Signal, limits: def.Limits.WithDefaults()}
+	draft, err := newDraft(req, l.recall(req.Prompt))
 	if err != nil {
 		return Reply{}, err
 	}
 	if draft.full() {
 		return Reply{}, ErrTooLarge
 	}
-	l := &loop{
-		c: c.With(req.Signal.within), id: req.LoopID, effect: def.modelEffect(), signal: req.Signal,
-		limits: def.Limits.WithDefaults(), draft: draft,
-	}
+	l.draft = draft
 	err = l.run()
 	l.reply.Text = cut(l.reply.Text, replyCut)
+	if l.complete {
+		l.writeBack(draft.prompt())
+	}
 	if errors.Is(err, errInterrupted) {
 		err = &InterruptedError{Partial: l.reply.Text}
 	}
@@ -68,18 +72,31 @@ func Run(c *kernel.Context, def Definition, req Request) (Reply, error) {
 type loop struct {
 	c      *kernel.Context
 	id     string
-	effect kernel.EffectID
+	def    Definition // acts inside effects and deciders only
 	signal Signal
 	limits Limits
 	draft  draft
 	calls  int
 	reply  Reply
+
+	uncompacted int  // compactions that failed
+	reported    bool // that there is nothing to cut
+	complete    bool // the model has said all it wanted
 }
 
 func (l *loop) run() error {
 	for round := 1; ; round++ {
+		if err := l.checkpoint("model:" + strconv.Itoa(round)); err != nil {
+			return err
+		}
+		l.compact(round)
+		if l.draft.full() {
+			l.reply.Text = join(l.reply.Text, "[This turn was ended early: its tools returned more than a model call can be given.]")
+			return nil
+		}
 		said, err := l.ask(round)
 		if err != nil || len(said.Calls) == 0 {
+			l.complete = err == nil && said.Reason == model.FinishStop
 			return err
 		}
 		if limit := l.limit(round, said); limit != "" {
@@ -89,20 +106,13 @@ func (l *loop) run() error {
 		if err := l.use(round, said); err != nil {
 			return err
 		}
-		if l.draft.full() {
-			l.reply.Text = join(l.reply.Text, "[This turn was ended early: its tools returned more than a model call can be given.]")
-			return nil
-		}
 	}
 }
 
 // ask makes the round's model call.
 func (l *loop) ask(round int) (Said, error) {
-	if err := l.checkpoint("model:" + strconv.Itoa(round)); err != nil {
-		return Said{}, err
-	}
 	call := fmt.Sprintf("%s#model:%d", l.id, round)
-	said, err := l.c.Execute[Said](call, l.effect, l.draft.input())
+	said, err := l.c.Execute[Said](call, l.def.modelEffect(), l.draft.input())
 	if err != nil {
 		return Said{}, err
 	}

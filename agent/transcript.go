@@ -16,14 +16,21 @@ import (
 // that none of them is in the hash of the step.
 type transcript struct {
 	Messages []entry `json:"messages"`
+	Said     string  `json:"said,omitzero"` // by the model since the prompt, in messages that a summary stands for
 }
 
 // draft is a transcript as the loop writes it: each message is encoded once, in
-// the canonical form of the kernel, however many calls it is part of.
+// the canonical form of the kernel, however many calls it is part of. It is the
+// history, the head, and the rounds of calls and results. The head is what the
+// run was asked, and the facts that were recalled for it: it is never cut.
 type draft struct {
 	transcript
 	encoded [][]byte // of each message
-	size    int      // of the JSON
+	size    int      // of their JSON
+
+	summarised int // how many messages at the beginning are a summary and its answer
+	head       int // the first message of the head
+	rounds     int // the first message behind it
 }
 
 // entry is one message of a transcript. A user entry has Text or Results, an
@@ -47,11 +54,11 @@ type result struct {
 // little for what stands around the messages.
 const maxTranscriptBytes = kernel.MaxPayloadBytes - 1<<10
 
-// newDraft lays the history and the prompt.
-func newDraft(req Request) (draft, error) {
+// newDraft lays the history, what was recalled, and the prompt.
+func newDraft(req Request, facts taint.Text) (draft, error) {
 	var d draft
-	d.Messages = make([]entry, 0, len(req.History)+1)
-	d.encoded = make([][]byte, 0, len(req.History)+1)
+	d.Messages = make([]entry, 0, len(req.History)+2)
+	d.encoded = make([][]byte, 0, len(req.History)+2)
 	for _, message := range req.History {
 		e := entry{Role: message.Role, Text: message.Text}
 		if message.encoded != nil {
@@ -60,12 +67,23 @@ func newDraft(req Request) (draft, error) {
 			return draft{}, err
 		}
 	}
+	d.head = len(d.Messages)
+	if !facts.IsZero() {
+		if err := d.add(entry{Role: model.User, Text: facts}); err != nil {
+			return draft{}, err
+		}
+	}
 	prompt := taint.Plain(req.Prompt)
 	if req.PromptOrigin != "" {
 		prompt = taint.Tainted(req.Prompt, req.PromptOrigin)
 	}
-	return d, d.add(entry{Role: model.User, Text: prompt})
+	err := d.add(entry{Role: model.User, Text: prompt})
+	d.rounds = len(d.Messages)
+	return d, err
 }
+
+// prompt is what is to be answered.
+func (d *draft) prompt() taint.Text { return d.Messages[d.rounds-1].Text }
 
 // add appends an entry.
 func (d *draft) add(e entry) error {
@@ -83,11 +101,19 @@ func (d *draft) append(e entry, encoded []byte) {
 }
 
 // full reports whether the draft is more than a step can be given.
-func (d *draft) full() bool { return d.size > maxTranscriptBytes }
+func (d *draft) full() bool { return d.size+encodedLen(d.Said) > maxTranscriptBytes }
 
 // input is the transcript as it stands, for a step. What is added later does not
 // change it.
 func (d *draft) input() kernel.Canonical {
+	return kernel.Canonical{
+		JSON:  d.json(),
+		Value: transcript{Messages: slices.Clip(d.Messages), Said: d.Said},
+	}
+}
+
+// json is the canonical JSON of the transcript.
+func (d *draft) json() []byte {
 	const open, end = `{"messages":[`, `]}`
 	data := make([]byte, 0, len(open)+d.size+len(end))
 	data = append(data, open...)
@@ -97,10 +123,17 @@ func (d *draft) input() kernel.Canonical {
 		}
 		data = append(data, message...)
 	}
-	return kernel.Canonical{
-		JSON:  append(data, end...),
-		Value: transcript{Messages: slices.Clip(d.Messages)},
+	if d.Said == "" {
+		return append(data, end...)
 	}
+	return fmt.Appendf(data, `],"said":%s}`, quoted(d.Said))
+}
+
+// quoted is the canonical JSON of a valid text.
+func quoted(text string) jsontext.Value {
+	value, _ := jsontext.AppendQuote(nil, text)
+	_ = (*jsontext.Value)(&value).Canonicalize()
+	return value
 }
 
 // transcriptOf is the input of a model call.
@@ -130,11 +163,11 @@ func encodeEntry(e entry) ([]byte, error) {
 // said returns what the model has said since the prompt, which is the last text
 // of a user.
 func (t transcript) said() string {
-	said := ""
+	said := t.Said
 	for _, e := range t.Messages {
 		switch {
 		case e.Role == model.User && !e.Text.IsZero():
-			said = ""
+			said = t.Said
 		case e.Role == model.Assistant:
 			text, _ := taint.TextOf(e.Text)
 			said = join(said, text)

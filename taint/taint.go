@@ -27,11 +27,12 @@ var ErrTaintedContent = fault.New("TaintedContentError", "the text is tainted an
 // Origin says where a tainted text comes from.
 type Origin string
 
-// The origins in use (C-8.9, C-45.5); a tool's is made by [ToolOrigin].
+// The origins in use (C-8.9, C-10.13, C-45.5); a tool's is made by [ToolOrigin].
 const (
 	OriginUser    Origin = "conversation:user"
 	OriginSummary Origin = "conversation:summary"
 	OriginNotice  Origin = "parley:notice"
+	OriginMemory  Origin = "parley:memory"
 
 	// OriginUnknown stands in where no origin was given, so that a forgotten
 	// origin never makes a text plain.
