@@ -59,7 +59,7 @@ type Message struct {
 // NewMessage makes a message that is encoded once, for those who give the same
 // message to many runs.
 func NewMessage(role model.Role, text taint.Text) Message {
-	encoded, err := encodeEntry(entry{Role: role, Text: text})
+	encoded, err := encode(entry{Role: role, Text: text})
 	if err != nil {
 		encoded = nil // a run says what is wrong with it
 	}

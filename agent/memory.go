@@ -149,11 +149,20 @@ func (l *loop) writeBack(prompt taint.Text) {
 	})
 }
 
+// write makes the call. A note that is more than a step can be given is not
+// handed on: the execution could not go on from there.
 func (l *loop) write(id string, note Note) error {
+	data, err := encode(note)
+	if err != nil {
+		return err
+	}
+	if len(data) > kernel.MaxPayloadBytes {
+		return kernel.ErrTooLarge
+	}
 	effect, err := l.chosen(id, l.def.WriteBack)
 	if err != nil {
 		return err
 	}
-	_, err = l.c.Execute[jsontext.Value](id+":call", effect, note)
+	_, err = l.c.Execute[jsontext.Value](id+":call", effect, kernel.Canonical{JSON: data, Value: note})
 	return err
 }

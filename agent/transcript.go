@@ -87,7 +87,7 @@ func (d *draft) prompt() taint.Text { return d.Messages[d.rounds-1].Text }
 
 // add appends an entry.
 func (d *draft) add(e entry) error {
-	encoded, err := encodeEntry(e)
+	encoded, err := encode(e)
 	if err == nil {
 		d.append(e, encoded)
 	}
@@ -126,14 +126,8 @@ func (d *draft) json() []byte {
 	if d.Said == "" {
 		return append(data, end...)
 	}
-	return fmt.Appendf(data, `],"said":%s}`, quoted(d.Said))
-}
-
-// quoted is the canonical JSON of a valid text.
-func quoted(text string) jsontext.Value {
-	value, _ := jsontext.AppendQuote(nil, text)
-	_ = (*jsontext.Value)(&value).Canonicalize()
-	return value
+	said, _ := encode(d.Said) // which is valid UTF-8
+	return fmt.Appendf(data, `],"said":%s}`, said)
 }
 
 // transcriptOf is the input of a model call.
@@ -148,9 +142,9 @@ func transcriptOf(step kernel.Step, input jsontext.Value) (transcript, error) {
 	return t, nil
 }
 
-// encodeEntry gives the canonical JSON of an entry.
-func encodeEntry(e entry) ([]byte, error) {
-	encoded, err := json.Marshal(e)
+// encode gives the canonical JSON of an entry, or of a note.
+func encode(value any) ([]byte, error) {
+	encoded, err := json.Marshal(value)
 	if err == nil {
 		err = (*jsontext.Value)(&encoded).Canonicalize()
 	}
