@@ -37,6 +37,8 @@ func TestNewFlowRefuses(t *testing.T) {
 		{"a carry over the kernel's limit", func(c *Config) { c.Settings.MaxCarryBytes = kernel.MaxCarryBytes }, "MaxCarryBytes"},
 		{"negative records", func(c *Config) { c.Settings.MaxInvalidRecords = -1 }, "MaxInvalidRecords"},
 		{"negative rounds", func(c *Config) { c.Agent.Limits.Rounds = -1 }, "Rounds"},
+		{"a compaction without a compactor", func(c *Config) { c.Agent.Limits.Compaction.Messages = 8 }, "compactor"},
+		{"a memory scope without a memory", func(c *Config) { c.Agent.Limits.MemoryScope = "x" }, "memory"},
 		{"negative age", func(c *Config) { c.MaxEnvelopeAge = -time.Second }, "age"},
 	} {
 		config := good
@@ -61,5 +63,10 @@ func TestSettingsBytes(t *testing.T) {
 		`"maxInvalidRecords":100,"agent":{"rounds":16,"calls":32}}`
 	if got := string(encoded(t, Settings{}.withDefaults())); got != want {
 		t.Errorf("settings\n got %s\nwant %s", got, want)
+	}
+	limits := agent.Limits{Compaction: agent.Compaction{Messages: 40, Bytes: 65536}, MemoryScope: "a", WriteBackScope: "b"}
+	want = strings.Replace(want, `"calls":32`, `"calls":32,"compaction":{"messages":40,"bytes":65536},"memoryScope":"a","writeBackScope":"b"`, 1)
+	if got := string(encoded(t, Settings{Agent: limits}.withDefaults())); got != want {
+		t.Errorf("settings of an agent that compacts and recalls\n got %s\nwant %s", got, want)
 	}
 }

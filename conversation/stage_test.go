@@ -31,6 +31,7 @@ type stage struct {
 	store  *journaltest.Store
 	model  *requests
 	config Config
+	other  []kernel.Effect // of the host
 	grant  func(kernel.EffectID) bool
 	hot    int // as in kernel.Config
 	keys   Keys
@@ -107,7 +108,7 @@ func (s *stage) bootFlow() {
 		s.t.Fatal(err)
 	}
 	config := kernel.Config{
-		Store: s.store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Hot: s.hot,
+		Store: s.store, Flows: []kernel.Flow{flow.Kernel()}, Effects: append(flow.Effects(), s.other...), Hot: s.hot,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Log: s.config.Log, Policy: kernel.Unguarded(),
 	}
 	if s.grant != nil {

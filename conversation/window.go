@@ -93,7 +93,7 @@ func (t Turn) quote() taint.Text {
 func (t Turn) spoken() string {
 	text := t.Reply
 	switch {
-	case text != "":
+	case strings.TrimSpace(text) != "": // a vendor refuses a blank text
 	case t.Status == StatusInterrupted:
 		text = placeholderInterrupted
 	case t.Status == StatusFailed:
