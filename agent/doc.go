@@ -4,11 +4,12 @@
 // Describe the agent with a [Definition], register its effects with the
 // runtime ([Definition.Effects]), and call [Run] inside a flow. Each model call
 // and each tool call is a step of the execution, so that a crash resumes the
-// loop where it was (C-10.1).
+// loop where it was (C-10.1). What grows too large on the way is summarised
+// ([Compaction]); what is to outlast a conversation goes through a [Memory].
 //
 // The loop promises: a step's outcome is recorded as a value whatever it was,
 // so that a re-run takes the same way; the log grows by what is new, never by
 // what a model is sent again; every tool call has its result beside it; text
-// that is not ours reaches a model fenced and in a user position only; roles
-// alternate in every request.
+// that is not ours reaches a model fenced and in a user position only; every
+// request is one that every vendor takes, whatever the transcript holds (C-9.6).
 package agent
