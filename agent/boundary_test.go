@@ -67,8 +67,11 @@ func newestRound(d draft) extent {
 // no longer above the limit by the measure that said so, unless that round alone
 // is. Compacting again finds nothing.
 func TestBoundaryOfAnyTranscript(t *testing.T) {
-	cuts, nothing := 0, 0
-	for seed := range uint64(2000) {
+	cuts, nothing, drafts := 0, 0, 2000
+	if underRace {
+		drafts /= 10
+	}
+	for seed := range uint64(drafts) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		d := anyDraft(t, r)
 		limit := Compaction{Messages: []int{0, 8, 10}[r.IntN(3)], Bytes: []int{0, 4 << 10, 8 << 10}[r.IntN(3)]}
@@ -129,7 +132,7 @@ func TestBoundaryOfAnyTranscript(t *testing.T) {
 			t.Fatalf("seed %d: the input is not canonical: %s", seed, d.json())
 		}
 	}
-	if cuts < 200 || nothing < 5 {
+	if cuts < drafts/10 || nothing == 0 {
 		t.Errorf("%d transcripts were cut and %d not: the test proves little", cuts, nothing)
 	}
 }
