@@ -132,7 +132,7 @@ func TestBoundaryOfAnyTranscript(t *testing.T) {
 			t.Fatalf("seed %d: the input is not canonical: %s", seed, d.json())
 		}
 	}
-	if cuts < drafts/10 || nothing == 0 {
+	if cuts < drafts/10 || !underRace && nothing == 0 {
 		t.Errorf("%d transcripts were cut and %d not: the test proves little", cuts, nothing)
 	}
 }

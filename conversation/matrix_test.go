@@ -51,6 +51,7 @@ type plan struct {
 	settings conversation.Settings
 	once     bool // it uses the tool that runs once
 	bargeIn  bool // one may cut in
+	beside   bool // the agent recalls, compacts and writes back
 
 	system string   // the system prompt, "You are a test." if empty
 	tools  []string // look and act if nil
@@ -131,13 +132,18 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 	if p.bargeIn {
 		source = conversation.InboxBargeIn(store)
 	}
+	definition := agent.Definition{
+		ID: "test", System: taint.Plain(p.system), Model: counted{played, calls}, Log: quiet, Tools: tools,
+	}
+	var other []kernel.Effect
+	if p.beside {
+		other = beside(&definition, calls)
+	}
 	flow, err := conversation.NewFlow(conversation.Config{
 		BargeIn: source,
 		Keys:    keys, Settings: p.settings, Log: quiet, Hub: conversation.NewHub(conversation.HubConfig{}),
 		OnError: func(string, error, conversation.Where) { calls.add("onError") },
-		Agent: agent.Definition{
-			ID: "test", System: taint.Plain(p.system), Model: counted{played, calls}, Log: quiet, Tools: tools,
-		},
+		Agent:   definition,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +157,7 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 	}
 	h := &house{t: t, store: store, calls: calls, settings: p.settings}
 	h.rt, err = kernel.New(kernel.Config{
-		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Hot: hot, Policy: policy,
+		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: append(flow.Effects(), other...), Hot: hot, Policy: policy,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, RequirePrincipal: true, Log: quiet,
 	})
 	if err != nil {
@@ -439,6 +445,20 @@ otherwise
   reply`,
 			say: func(h *house) { h.send("1", "one"); h.close(); h.send("2", "never run") },
 		},
+		"memory and compaction": {
+			script: `when has "tools"
+  call look {}
+then
+  results
+otherwise
+  reply`,
+			beside: true,
+			say: func(h *house) {
+				for i, text := range []string{"one", "use tools", "three", "four", "five"} {
+					h.ask(fmt.Sprint(i+1), text)
+				}
+			},
+		},
 		"ten quick sends": {
 			script: `otherwise
   reply 10ms`,
@@ -565,6 +585,12 @@ func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot 
 	}
 	if ran := calls.n["look"]; ran+settled["tool.look"] > want.calls["look"] {
 		t.Errorf("hot %d: the repeatable tool ran %d times after %d results; want %d in all", hot, ran, settled["tool.look"], want.calls["look"])
+	}
+	if ran := calls.n["keep"]; ran+requested["keep"] > want.calls["keep"] {
+		t.Errorf("hot %d: %d write-backs after %d requests; want %d in all", hot, ran, requested["keep"], want.calls["keep"])
+	}
+	if ran := calls.n["summarize"]; ran+settled["summarize"] > want.calls["summarize"] {
+		t.Errorf("hot %d: %d compactions after %d results; want %d in all", hot, ran, settled["summarize"], want.calls["summarize"])
 	}
 	most := want.calls["model"]
 	if p.bargeIn {
