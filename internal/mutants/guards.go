@@ -65,6 +65,21 @@ var mutants = []mutant{
 		test: "TestPositions",
 	},
 	{
+		guard: "a summary is tainted (C-8.9)",
+		file:  "agent/boundary.go", from: `taint.Tainted(text, taint.OriginSummary)`, to: `taint.Plain(text)`,
+		test: "TestCompactionBetweenToolCalls",
+	},
+	{
+		guard: "a call has its result in the next message (C-9.6)",
+		file:  "agent/normalise.go", from: `for _, c := range n.open {`, to: `for _, c := range n.open[:0] {`,
+		test: "TestAnyTranscript",
+	},
+	{
+		guard: "the effect of a step beside a run is on record with its request (K5)",
+		file:  "agent/compact.go", from: `if err == nil && effect == "" {`, to: `if effect = configured; err == nil && effect == "" {`,
+		test: "TestLongRunUnderAnotherConfiguration",
+	},
+	{
 		guard: "a known id is replayed (C-13.7)",
 		file:  "conversation/admit.go", from: `case a.replay.has(b.ID):`, to: `case false:`,
 		test: "TestCopiedEnvelope",
