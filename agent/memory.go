@@ -17,8 +17,11 @@ type Memory interface {
 	// Recall returns facts of a scope that may help to answer a query, which is
 	// the prompt of the run, the most helpful first. At most 16 facts and 16 KiB
 	// are taken, and it has 10 s. It is asked once in a run, and again only if the
-	// process dies before its answer is on record. kernel.StepFrom(ctx) says for
-	// which execution.
+	// process dies before its answer is on record.
+	//
+	// A scope is shared by all who talk to the agent. A memory that keeps them
+	// apart goes by the execution, which kernel.StepFrom(ctx) names; so does the
+	// effect that writes back.
 	//
 	// An error costs the run the facts and nothing else; it goes to the observer,
 	// see [Observe].
