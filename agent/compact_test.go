@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/taint"
@@ -341,6 +342,35 @@ func TestDeltasOfACompactedRun(t *testing.T) {
 		got := l.read("read it all")
 		if len(c.inputs) == 0 || len(begun) != 11 || shown.String() != got.Reply.Text {
 			t.Errorf("%d compactions, %d calls; shown %q, replied %q", len(c.inputs), len(begun), shown.String(), got.Reply.Text)
+		}
+	})
+}
+
+// C-10.11: an interruption that comes while a summary is made ends the run before
+// the next model call, and the log says so without the signal (C-10.9).
+func TestInterruptedDuringACompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fired := make(chan struct{})
+		l, c := newCompactingLab(t, 8, 2<<10, Compaction{Bytes: 6 << 10})
+		l.wrap = true
+		l.sign = func(context.Context) <-chan struct{} { return fired }
+		c.answer = func(int) (any, error) {
+			close(fired)
+			return map[string]string{"summary": "short"}, nil
+		}
+		want := l.read("read it all")
+		if sent := len(l.model.sent()); want.Code != "AGENT_INTERRUPTED" || len(c.inputs) != 1 || sent != len(want.Reply.Called) {
+			t.Fatalf("came to %+v after %d compactions and %d requests", want, len(c.inputs), sent)
+		}
+		log := l.events("run1")
+		l.stop()
+		again, c := newCompactingLab(t, 8, 2<<10, Compaction{Bytes: 6 << 10})
+		again.wrap = true
+		cut := slices.IndexFunc(log, func(e journal.Event) bool { return strings.HasSuffix(e.ID, ":interrupt") }) + 1
+		lay(t, again.store, "run1", log[:cut])
+		again.boot()
+		if diff := cmp.Diff(want, again.wait("run1")); diff != "" || len(c.inputs)+len(again.model.sent()) > 0 {
+			t.Errorf("%d calls on a replay (-first +replayed):\n%s", len(c.inputs)+len(again.model.sent()), diff)
 		}
 	})
 }

@@ -44,6 +44,7 @@ type lab struct {
 	model *spy
 	def   Definition
 	grant func(kernel.EffectID) bool
+	sign  Signal          // of every run
 	other []kernel.Effect // of the host
 	wrap  bool            // a decision stands around the loop, as in a conversation
 	rt    *kernel.Runtime
@@ -109,6 +110,7 @@ func (l *lab) run(c *kernel.Context, input jsontext.Value) (any, error) {
 	loop := func() done {
 		def := l.def
 		def.Limits = j.Limits
+		j.Request.Signal = l.sign
 		reply, err := Run(c, def, j.Request)
 		return done{reply, fault.CodeOf(err)}
 	}
