@@ -61,20 +61,34 @@ func (c *Client) Start(ctx context.Context) (id string, err error) {
 	return answer.ID, err
 }
 
-// Send says something and returns the message's id: messageID, or a random one
-// if that is empty. It is returned with an error too, since the message may
-// have arrived: sent again with that id it is delivered once.
+// Send says something and returns the message's id: the message's own, or a
+// random one if it has none. It is returned with an error too, since the message
+// may have arrived: sent again with that id it is delivered once. Where the
+// server lets messages cut in, it ends the turn that runs (C-14.21).
 //
 // Errors: conversation.ErrNotFound, ErrClosed, ErrInvalidTurn, ErrQueueFull.
-func (c *Client) Send(ctx context.Context, id, text, messageID string) (string, error) {
-	if messageID == "" {
-		messageID = kernel.NewID()
+func (c *Client) Send(ctx context.Context, id string, m conversation.Message) (messageID string, err error) {
+	if m.ID == "" {
+		m.ID = kernel.NewID()
 	}
 	turn := struct {
 		Text      string `json:"text"`
 		MessageID string `json:"messageId"`
-	}{text, messageID}
-	return messageID, c.post(ctx, of(id)+"/turns", turn, new(struct{}))
+		EditOf    int    `json:"editOf,omitzero"`
+	}{m.Text, m.ID, m.EditOf}
+	return m.ID, c.post(ctx, of(id)+"/turns", turn, new(struct{}))
+}
+
+// Stop ends a turn without saying anything, if it runs (C-46): its reply is
+// recorded as interrupted, with what there was of it. To stop one that is over,
+// or not begun, does nothing and is no error.
+//
+// Errors: conversation.ErrNotFound, ErrInvalidTurn, ErrQueueFull.
+func (c *Client) Stop(ctx context.Context, id string, turn int) error {
+	body := struct {
+		Turn int `json:"turn"`
+	}{turn}
+	return c.post(ctx, of(id)+"/stop", body, new(struct{}))
 }
 
 // Close asks a conversation to end. Closing one that is over is no error.

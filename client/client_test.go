@@ -75,7 +75,15 @@ func TestRequests(t *testing.T) {
 		want string
 	}{
 		{func() error { _, err := c.Start(t.Context()); return err }, `POST http://server/base/v1/conversations Bearer parley_secret application/json {}`},
-		{func() error { _, err := c.Send(t.Context(), "a", "hi", "m"); return err }, `POST http://server/base/v1/conversations/a/turns Bearer parley_secret application/json {"text":"hi","messageId":"m"}`},
+		{func() error {
+			_, err := c.Send(t.Context(), "a", conversation.Message{Text: "hi", ID: "m"})
+			return err
+		}, `POST http://server/base/v1/conversations/a/turns Bearer parley_secret application/json {"text":"hi","messageId":"m"}`},
+		{func() error {
+			_, err := c.Send(t.Context(), "a", conversation.Message{Text: "hi", ID: "m", EditOf: 3})
+			return err
+		}, `POST http://server/base/v1/conversations/a/turns Bearer parley_secret application/json {"text":"hi","messageId":"m","editOf":3}`},
+		{func() error { return c.Stop(t.Context(), "a", 7) }, `POST http://server/base/v1/conversations/a/stop Bearer parley_secret application/json {"turn":7}`},
 		{func() error { return c.Close(t.Context(), "a") }, `POST http://server/base/v1/conversations/a/close Bearer parley_secret application/json {}`},
 		{func() error { _, err := c.Status(t.Context(), "../a?b"); return err }, `GET http://server/base/v1/conversations/..%2Fa%3Fb Bearer parley_secret`},
 		{func() error { _, err := c.History(t.Context(), "a", conversation.HistoryOptions{}); return err }, `GET http://server/base/v1/conversations/a/history Bearer parley_secret`},
@@ -91,7 +99,7 @@ func TestRequests(t *testing.T) {
 	}
 	// T27: the id of a message is known even if its answer is lost.
 	lost := newClient(t, func(*http.Request) *http.Response { return nil })
-	if id, err := lost.Send(t.Context(), "a", "hi", ""); err == nil || len(id) != 26 {
+	if id, err := lost.Send(t.Context(), "a", conversation.Message{Text: "hi"}); err == nil || len(id) != 26 {
 		t.Errorf("Send without an answer = %q, %v; want an id and an error", id, err)
 	}
 }
@@ -108,6 +116,8 @@ func TestErrors(t *testing.T) {
 		{answer(429, `{"error":"QueueFull"}`), conversation.ErrQueueFull, ""},
 		{answer(400, `{"error":"InvalidCursorError"}`), conversation.ErrInvalidCursor, ""},
 		{answer(400, `{"error":"bad request","reason":"text-empty"}`), conversation.ErrInvalidTurn, `the server answers "bad request" ("text-empty")`},
+		{answer(400, `{"error":"bad request","reason":"edit-of-invalid"}`), conversation.ErrInvalidTurn, ""},
+		{answer(400, `{"error":"bad request","reason":"turn-invalid"}`), conversation.ErrInvalidTurn, ""},
 		{answer(400, `{"error":"bad request","reason":"wrong-type"}`), ErrBadRequest, ""},
 		{answer(401, `{"error":"unauthorized"}`), ErrUnauthorized, ""},
 		{answer(403, `{"error":"forbidden"}`), ErrForbidden, ""},

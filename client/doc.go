@@ -2,7 +2,7 @@
 // operations as on the server, and the same errors.
 //
 // Make one with [New] from a server's address and a token. [Client.Start] and
-// [Client.Send] write, [Client.History] reads what was said, and
+// [Client.Send] write, [Client.Stop] ends an answer, [Client.History] reads what was said, and
 // [Client.Follow] goes on reading, over lost connections and restarts of the
 // server.
 //

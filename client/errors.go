@@ -76,6 +76,7 @@ var sentinels = []*fault.Error{
 // turnFaults are the reasons of a bad request that are a turn's.
 var turnFaults = []conversation.TurnFault{
 	conversation.TextEmpty, conversation.TextTooLong, conversation.TextNotUTF8, conversation.MessageIDBad,
+	conversation.EditOfBad, conversation.TurnBad,
 }
 
 func (e *Error) sentinel() *fault.Error {

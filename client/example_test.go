@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/conversation"
 )
 
 // A question to a running server, and what is said until its answer is there.
@@ -19,7 +20,7 @@ func ExampleClient_Follow() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := c.Send(ctx, id, "Hello!", ""); err != nil {
+	if _, err := c.Send(ctx, id, conversation.Message{Text: "Hello!"}); err != nil {
 		log.Fatal(err)
 	}
 	for event, err := range c.Follow(ctx, id, nil) {

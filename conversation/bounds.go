@@ -21,7 +21,7 @@ const (
 	TextTooLong  TurnFault = "text-too-long"
 	TextNotUTF8  TurnFault = "text-not-utf8"
 	MessageIDBad TurnFault = "message-id-invalid" // too long, no UTF-8, or a NUL in it
-	EditOfBad    TurnFault = "edit-of-invalid"    // negative
+	EditOfBad    TurnFault = "edit-of-invalid"    // negative, or larger than any
 	TurnBad      TurnFault = "turn-invalid"       // not the number of any turn
 )
 
@@ -49,7 +49,7 @@ func (c *Client) checkTurn(m Message) error {
 		return &TurnError{TextTooLong}
 	case len(m.ID) > MaxMessageIDBytes || !utf8.ValidString(m.ID) || strings.ContainsRune(m.ID, 0):
 		return &TurnError{MessageIDBad}
-	case m.EditOf < 0:
+	case m.EditOf < 0 || m.EditOf > maxInteger:
 		return &TurnError{EditOfBad}
 	}
 	return nil

@@ -188,7 +188,7 @@ func (c *Client) Stop(ctx context.Context, caller *identity.Principal, id string
 	if err != nil {
 		return err
 	}
-	if turn <= 0 {
+	if turn <= 0 || turn > maxInteger {
 		return &TurnError{TurnBad}
 	}
 	return c.order(ctx, caller, id, k, maxWaiting+stopReserve, func(messageID string) body {

@@ -144,20 +144,28 @@ func TestTurnBounds(t *testing.T) {
 		}
 		before := w.store.Counts().Appends
 		for _, test := range []struct {
-			text, messageID string
-			want            TurnFault
+			message Message
+			want    TurnFault
 		}{
-			{"", "", TextEmpty},
-			{strings.Repeat("é", 11), "", TextTooLong},
-			{"a\xffb", "", TextNotUTF8},
-			{"a", strings.Repeat("m", 257), MessageIDBad},
-			{"a", "\xff", MessageIDBad},
-			{"a", "m\x00", MessageIDBad},
+			{Message{}, TextEmpty},
+			{Message{Text: strings.Repeat("é", 11)}, TextTooLong},
+			{Message{Text: "a\xffb"}, TextNotUTF8},
+			{Message{Text: "a", ID: strings.Repeat("m", 257)}, MessageIDBad},
+			{Message{Text: "a", ID: "\xff"}, MessageIDBad},
+			{Message{Text: "a", ID: "m\x00"}, MessageIDBad},
+			{Message{Text: "a", EditOf: -1}, EditOfBad},
+			{Message{Text: "a", EditOf: 1 << 53}, EditOfBad}, // would be another number when it is signed
 		} {
-			_, err := w.client.SendTurn(t.Context(), ann, id, Message{Text: test.text, ID: test.messageID})
+			_, err := w.client.SendTurn(t.Context(), ann, id, test.message)
 			fault, ok := errors.AsType[*TurnError](err)
 			if !errors.Is(err, ErrInvalidTurn) || !ok || fault.Fault != test.want {
-				t.Errorf("SendTurn(%q, %.9q) = %v; want %s", test.text, test.messageID, err, test.want)
+				t.Errorf("SendTurn(%.40v) = %v; want %s", test.message, err, test.want)
+			}
+		}
+		for _, turn := range []int{0, -1, 1 << 53} {
+			err := w.client.Stop(t.Context(), ann, id, turn)
+			if fault, ok := errors.AsType[*TurnError](err); !ok || fault.Fault != TurnBad {
+				t.Errorf("Stop(%d) = %v; want %s", turn, err, TurnBad)
 			}
 		}
 		if n := w.store.Counts().Appends; n != before {

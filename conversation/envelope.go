@@ -90,6 +90,10 @@ func maxEnvelopeBytes(maxTurnChars int) int { return 6*maxTurnChars + 8<<10 }
 // be nested into a carry.
 const maxEnvelopeDepth = 16
 
+// maxInteger is the largest integer of which every JSON parser, and the canonical
+// form that is signed, has all digits.
+const maxInteger = 1<<53 - 1
+
 // isDeep reports whether a JSON value is nested deeper than any envelope.
 func isDeep(value jsontext.Value) bool {
 	dec := jsontext.NewDecoder(bytes.NewReader(value))
@@ -134,8 +138,7 @@ func (e envelope) read() (b body, ok bool) {
 	if b.Asker != nil && b.Asker.Validate() != nil {
 		return body{}, false
 	}
-	const latest = 1<<53 - 1 // what every JSON parser reads exactly
-	ok = isSenderKey(b.ID) && 0 < b.IssuedAt && b.IssuedAt <= latest
+	ok = isSenderKey(b.ID) && 0 < b.IssuedAt && b.IssuedAt <= maxInteger
 	positive := func(n *int) bool { return n == nil || *n > 0 }
 	switch b.Kind {
 	case KindUser:

@@ -34,11 +34,11 @@ func TestClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messageID, err := c.Send(ctx, id, "one", "")
+	messageID, err := c.Send(ctx, id, conversation.Message{Text: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := c.Send(ctx, id, "one", messageID); err != nil || again != messageID { // T26, T27
+	if again, err := c.Send(ctx, id, conversation.Message{Text: "one", ID: messageID}); err != nil || again != messageID { // T26, T27
 		t.Errorf("Send again = %q, %v", again, err)
 	}
 	w.say(id, "two")
@@ -55,7 +55,8 @@ func TestClient(t *testing.T) {
 		t.Errorf("List = %+v, %v", list, err)
 	}
 	for name, call := range map[string]func(*client.Client, string) error{
-		"Send":   func(c *client.Client, id string) error { _, err := c.Send(ctx, id, "", ""); return err },
+		"Send":   func(c *client.Client, id string) error { _, err := c.Send(ctx, id, conversation.Message{}); return err },
+		"Stop":   func(c *client.Client, id string) error { return c.Stop(ctx, id, 0) },
 		"Close":  func(c *client.Client, id string) error { return c.Close(ctx, id) },
 		"Status": func(c *client.Client, id string) error { _, err := c.Status(ctx, id); return err },
 		"History": func(c *client.Client, id string) error {
@@ -74,8 +75,14 @@ func TestClient(t *testing.T) {
 			t.Errorf("%s of a stranger: %v, and of a missing one %v", name, foreign, missing)
 		}
 	}
-	if _, err := c.Send(ctx, id, "", ""); !errors.Is(err, conversation.ErrInvalidTurn) {
+	if _, err := c.Send(ctx, id, conversation.Message{}); !errors.Is(err, conversation.ErrInvalidTurn) {
 		t.Errorf("Send of nothing: %v", err)
+	}
+	if _, err := c.Send(ctx, id, conversation.Message{Text: "a", EditOf: -1}); !errors.Is(err, conversation.ErrInvalidTurn) {
+		t.Errorf("Send of an edit of nothing: %v", err)
+	}
+	if err := c.Stop(ctx, id, 0); !errors.Is(err, conversation.ErrInvalidTurn) {
+		t.Errorf("Stop of no turn: %v", err)
 	}
 	if _, err := c.List(ctx, "!", 0); !errors.Is(err, conversation.ErrInvalidCursor) {
 		t.Errorf("List from !: %v", err)
@@ -87,7 +94,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	w.end(id)
-	if _, err := c.Send(ctx, id, "late", ""); !errors.Is(err, conversation.ErrClosed) {
+	if _, err := c.Send(ctx, id, conversation.Message{Text: "late"}); !errors.Is(err, conversation.ErrClosed) {
 		t.Errorf("Send after the close: %v", err)
 	}
 	for event, err := range c.Events(ctx, id, &page.Next) {

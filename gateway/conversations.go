@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json/jsontext"
 	"net/http"
 
 	"github.com/parley-run/parley/conversation"
@@ -51,23 +50,42 @@ func (g *Gateway) status(x *exchange) error {
 // turn is POST /v1/conversations/{id}/turns (C-29.3).
 func (g *Gateway) turn(x *exchange) error {
 	turn, err := decode[struct {
-		Text      string         `json:"text"`
-		MessageID string         `json:"messageId"`
-		EditOf    jsontext.Value `json:"editOf"`
+		Text      string `json:"text"`
+		MessageID string `json:"messageId"`
+		EditOf    *int   `json:"editOf"`
 	}](x)
 	if err != nil {
 		return err
 	}
-	if turn.EditOf != nil { // what was meant as an edit must not become a message
-		return badRequest("edits-not-supported")
+	message := conversation.Message{Text: turn.Text, ID: turn.MessageID}
+	if turn.EditOf != nil {
+		if message.EditOf = *turn.EditOf; message.EditOf == 0 { // which to the client says that it is no edit
+			return badRequest(string(conversation.EditOfBad))
+		}
 	}
-	messageID, err := g.client.SendTurn(x.r.Context(), x.caller, x.id, conversation.Message{Text: turn.Text, ID: turn.MessageID})
+	messageID, err := g.client.SendTurn(x.r.Context(), x.caller, x.id, message)
 	if err != nil {
 		return err
 	}
 	return x.answer(http.StatusAccepted, struct {
 		MessageID string `json:"messageId"`
 	}{messageID})
+}
+
+// stop is POST /v1/conversations/{id}/stop (C-46.6). To name no turn is no way
+// to stop whichever runs: the answer that a person meant may be over, and the
+// next one begun.
+func (g *Gateway) stop(x *exchange) error {
+	order, err := decode[struct {
+		Turn int `json:"turn"`
+	}](x)
+	if err != nil {
+		return err
+	}
+	if err := g.client.Stop(x.r.Context(), x.caller, x.id, order.Turn); err != nil {
+		return err
+	}
+	return x.answer(http.StatusAccepted, struct{}{})
 }
 
 // close is POST /v1/conversations/{id}/close (C-29.4).

@@ -18,6 +18,7 @@ var routes = map[string]methods{
 	"conversations":           {http.MethodGet: (*Gateway).list, http.MethodPost: (*Gateway).start},
 	"conversations/*":         {http.MethodGet: (*Gateway).status},
 	"conversations/*/turns":   {http.MethodPost: (*Gateway).turn},
+	"conversations/*/stop":    {http.MethodPost: (*Gateway).stop},
 	"conversations/*/close":   {http.MethodPost: (*Gateway).close},
 	"conversations/*/history": {http.MethodGet: (*Gateway).history},
 	"conversations/*/events":  {http.MethodGet: (*Gateway).events},

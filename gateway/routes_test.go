@@ -126,7 +126,23 @@ var perID = []struct{ method, suffix, body, badSuffix, badBody string }{
 	{"GET", "/events", "", "/events?cursor=x", ""},
 	{"HEAD", "/events", "", "/events?cursor=x", ""},
 	{"POST", "/turns", `{"text":"hello"}`, "/turns", `{"text":`},
+	{"POST", "/stop", `{"turn":1}`, "/stop", `{"turn":"x"`},
 	{"POST", "/close", `{}`, "/close", `[`},
+}
+
+// No route of a conversation is left out of the tables over routes and callers.
+func TestTablesKnowRoutes(t *testing.T) {
+	known := map[string]bool{}
+	for _, route := range perID {
+		known[route.method+" conversations/*"+route.suffix] = true
+	}
+	for path, methods := range routes {
+		for method := range methods {
+			if strings.Contains(path, "*") && !known[method+" "+path] {
+				t.Errorf("%s %s is not in perID", method, path)
+			}
+		}
+	}
 }
 
 // C-29.9, C-29.11, C-23.7, T83, T84, T87, SSE-58: a missing conversation, a

@@ -44,7 +44,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := me.Send(ctx, id, "I am tired of my computer.", ""); err != nil {
+	if _, err := me.Send(ctx, id, conversation.Message{Text: "I am tired of my computer."}); err != nil {
 		panic(err)
 	}
 	for event, err := range me.Follow(ctx, id, nil) {

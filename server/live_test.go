@@ -32,7 +32,7 @@ func TestLiveWords(t *testing.T) {
 		}
 		switch event.Kind {
 		case client.Status:
-			if _, err := me.Send(t.Context(), id, "go", ""); err != nil {
+			if _, err := me.Send(t.Context(), id, conversation.Message{Text: "go"}); err != nil {
 				t.Fatal(err)
 			}
 		case client.Delta:

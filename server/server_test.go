@@ -298,7 +298,7 @@ func TestJournalFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.PoisonBefore(1)
-	if _, err := s.me().Send(t.Context(), id, "hello", ""); !errors.Is(err, client.ErrUnavailable) {
+	if _, err := s.me().Send(t.Context(), id, conversation.Message{Text: "hello"}); !errors.Is(err, client.ErrUnavailable) {
 		t.Errorf("Send = %v, want ErrUnavailable", err)
 	}
 	if answer, err := http.Get(s.URL() + "/readyz"); err != nil || answer.StatusCode != http.StatusServiceUnavailable {
@@ -365,7 +365,7 @@ func TestStreamOutlivesReadTimeout(t *testing.T) {
 		}
 		if event.Kind == client.Status {
 			<-time.After(300 * time.Millisecond) // real sockets know no virtual time
-			if _, err := r.me().Send(t.Context(), id, "hello", ""); err != nil {
+			if _, err := r.me().Send(t.Context(), id, conversation.Message{Text: "hello"}); err != nil {
 				t.Fatal(err)
 			}
 		}

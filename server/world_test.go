@@ -99,7 +99,7 @@ func say(t *testing.T, c *client.Client, id, text string) conversation.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Send(t.Context(), id, text, ""); err != nil {
+	if _, err := c.Send(t.Context(), id, conversation.Message{Text: text}); err != nil {
 		t.Fatal(err)
 	}
 	return answer(t, c, id, before.Turns+1)

@@ -133,7 +133,7 @@ func talkOn(t *testing.T, me *client.Client, id string, stop <-chan struct{}) (w
 			text, answer = fmt.Sprint("trouble ", n), "failed "
 		}
 		for { // a retry has the same message id
-			_, err := me.Send(t.Context(), id, text, fmt.Sprint("id-", n))
+			_, err := me.Send(t.Context(), id, conversation.Message{Text: text, ID: fmt.Sprint("id-", n)})
 			if err == nil {
 				break
 			}

@@ -235,7 +235,7 @@ func TestStopWithinTenSeconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := me.Send(t.Context(), id, "hello", ""); err != nil {
+	if _, err := me.Send(t.Context(), id, conversation.Message{Text: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	awaitRecord(t, me, id, conversation.RoleUser, 1)

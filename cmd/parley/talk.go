@@ -147,7 +147,7 @@ func (t *talk) complain(format string, args ...any) {
 func (t *talk) send(ctx context.Context, text string) (sent bool, err error) {
 	id := kernel.NewID()
 	for deadline := time.Now().Add(patience); ; {
-		_, err := t.server.Send(ctx, t.id, text, id)
+		_, err := t.server.Send(ctx, t.id, conversation.Message{Text: text, ID: id})
 		if err == nil {
 			return true, nil
 		}

@@ -96,7 +96,7 @@ func newReader(ctx context.Context, base string) (*reader, error) {
 }
 
 func (r *reader) turn(ctx context.Context) error {
-	if _, err := r.c.Send(ctx, r.id, "Is this thing on?", ""); err != nil {
+	if _, err := r.c.Send(ctx, r.id, conversation.Message{Text: "Is this thing on?"}); err != nil {
 		return err
 	}
 	for {
