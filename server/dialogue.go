@@ -17,15 +17,22 @@ import (
 const defaultSystem = "You are a helpful assistant in a long conversation. Answer briefly and plainly. " +
 	"Say so where you do not know. You can look at the clock."
 
-// newFlow makes the flow of the server's conversations. Its live words go to the
-// hub, if there is one.
-func newFlow(settings Settings, keys conversation.Keys, m model.Model, hub *conversation.Hub, log *slog.Logger) (*conversation.Flow, error) {
+// surroundings are what a flow has beside its log: where its words go, and what
+// cuts its turns. A rehearsal has none.
+type surroundings struct {
+	hub     *conversation.Hub
+	bargeIn conversation.BargeInSource
+}
+
+// newFlow makes the flow of the server's conversations.
+func newFlow(settings Settings, keys conversation.Keys, m model.Model, around surroundings, log *slog.Logger) (*conversation.Flow, error) {
 	system := settings.System
 	if system == "" {
 		system = defaultSystem
 	}
 	return conversation.NewFlow(conversation.Config{
-		Keys: keys, Hub: hub,
+		Keys: keys, Hub: around.hub,
+		BargeIn: around.bargeIn, StopOnly: !settings.interrupts(),
 		Agent: agent.Definition{
 			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Log: log,
 		},
@@ -52,7 +59,7 @@ func (s Settings) check(m model.Model, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err = newFlow(s, keys, m, nil, log); err != nil {
+	if _, err = newFlow(s, keys, m, surroundings{}, log); err != nil {
 		return inKeys(err)
 	}
 	return nil

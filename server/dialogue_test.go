@@ -23,7 +23,7 @@ func TestRuntimeIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	flow, err := newFlow(Settings{}, keys, noModel{}, nil, log)
+	flow, err := newFlow(Settings{}, keys, noModel{}, surroundings{}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

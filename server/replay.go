@@ -59,7 +59,7 @@ func rehearsalRuntime(store journal.Store) (*kernel.Runtime, error) {
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	flow, err := newFlow(Settings{}, keys, noModel{}, nil, log)
+	flow, err := newFlow(Settings{}, keys, noModel{}, surroundings{}, log)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func talked(t *testing.T) journal.Store {
 	}
 	settings := Settings{RotateEveryTurns: 2}
 	log := slog.New(slog.DiscardHandler)
-	flow, err := newFlow(settings, keys, m, nil, log)
+	flow, err := newFlow(settings, keys, m, surroundings{}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,7 +163,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	hub := conversation.NewHub(conversation.HubConfig{})
-	flow, err := newFlow(config.Settings, keys, m, hub, s.log)
+	flow, err := newFlow(config.Settings, keys, m, surroundings{hub, conversation.InboxBargeIn(s.store)}, s.log)
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,17 @@ type Settings struct {
 	// System is the agent's system prompt, a short one of ours if empty.
 	System string `toml:"system"`
 
+	// BargeIn says whether a message that comes while an answer is written cuts it;
+	// so it is if nil. A stop does in any case (C-14, C-46).
+	BargeIn *bool `toml:"barge_in"`
+
 	RotateEveryTurns int `toml:"rotate_every_turns"` // C-19.1
 	MaxTurnChars     int `toml:"max_turn_chars"`     // C-11.5
 	MaxWindowTurns   int `toml:"max_window_turns"`   // C-20.13
 }
+
+// interrupts reports whether messages cut in.
+func (s Settings) interrupts() bool { return s.BargeIn == nil || *s.BargeIn }
 
 // ReadSettings reads a configuration file. Its errors name file, line and
 // column, and repeat no value.

@@ -26,6 +26,7 @@ func TestReadSettings(t *testing.T) {
 listen = "127.0.0.1:0"
 model = "script:demo.txt"
 system = "Be brief."
+barge_in = false
 rotate_every_turns = 7
 max_turn_chars = 1000
 max_window_turns = 8
@@ -34,7 +35,7 @@ max_window_turns = 8
 		t.Fatal(err)
 	}
 	want := server.Settings{
-		Listen: "127.0.0.1:0", Model: "script:demo.txt", System: "Be brief.",
+		Listen: "127.0.0.1:0", Model: "script:demo.txt", System: "Be brief.", BargeIn: new(false),
 		RotateEveryTurns: 7, MaxTurnChars: 1000, MaxWindowTurns: 8,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -50,6 +51,8 @@ func TestReadSettingsErrors(t *testing.T) {
 		"unknown table":       {"[http]\nlisten = \"sekrit\"\n", `:1:2: unknown key "http"`},
 		"number for a text":   {"model = 31337\n", `:1:9: key "model" has a value of the wrong type`},
 		"text for a number":   {"\n\nrotate_every_turns = \"sekrit\"\n", `:3:22: key "rotate_every_turns" has a value of the wrong type`},
+		"text for a switch":   {"barge_in = \"sekrit\"\n", `:1:12: key "barge_in" has a value of the wrong type`},
+		"number for a switch": {"barge_in = 1\n", `:1:12: key "barge_in" has a value of the wrong type`},
 		"list for a number":   {"max_turn_chars = [\"sekrit\"]\n", `:1:18: key "max_turn_chars" has a value of the wrong type`},
 		"open string":         {"model = \"sekrit", `:1:15: unterminated`},
 		"defined twice":       {"model = \"sekrit\"\nmodel = \"eliza\"\n", `:2:1: `},
