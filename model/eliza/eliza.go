@@ -87,13 +87,27 @@ func (m *Model) reply(req model.Request) (text string, clock bool) {
 			continue
 		}
 		if msg.Text != "" {
-			text, clock = s.answer(strings.ToValidUTF8(taint.Unfence(msg.Text), " "))
+			text, clock = s.answer(strings.ToValidUTF8(withoutMarker(taint.Unfence(msg.Text)), " "))
 			clock = clock && offersClock(req.Tools)
 		} else if i == len(req.Messages)-1 {
 			text, clock = tellTime(msg.Results), false
 		}
 	}
 	return text, clock
+}
+
+// withoutMarker takes off what stands before the text of an edit: a conversation
+// names the message that is edited there, and quotes it (C-27.8). ELIZA answers
+// the new text. A quote that looks like the end of the marker leaves her the rest
+// of it to hear, which is better than to miss what was said.
+func withoutMarker(text string) string {
+	if !strings.HasPrefix(text, `[This message edits the user's earlier message "`) {
+		return text
+	}
+	if _, said, ok := strings.Cut(text, "\".]\n"); ok {
+		return said
+	}
+	return text
 }
 
 // wordsIn counts the words of a request.

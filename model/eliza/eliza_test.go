@@ -83,6 +83,29 @@ func TestFencedTextIsHeardAsPlainText(t *testing.T) {
 	}
 }
 
+// C-27.8: an edit is answered as if it had been said at once, and what it quotes
+// brings no keyword.
+func TestEditIsHeardWithoutItsMarker(t *testing.T) {
+	const text = "I need a holiday"
+	want := ask(t, eliza.New(eliza.Config{}), model.Request{Messages: []model.Message{said(text)}}).Text
+	for _, quote := range []string{"My mother is ill", "two\nlines", ""} {
+		edit := taint.Tainted(`[This message edits the user's earlier message "`+quote+"\".]\n"+text, taint.OriginUser)
+		got := ask(t, eliza.New(eliza.Config{}), model.Request{Messages: []model.Message{said(taint.Fence(edit))}}).Text
+		if got != want {
+			t.Errorf("the reply to an edit of %q is %q, want %q", quote, got, want)
+		}
+	}
+	for text, want := range map[string]string{ // which only look like edits
+		`[This message edits the user's earlier message "my mother`:     "Tell me more about your mother.",
+		"I need a holiday [This message edits the user's earlier\".]\n": "What would be different if you had a holiday",
+	} {
+		got := ask(t, eliza.New(eliza.Config{}), model.Request{Messages: []model.Message{said(text)}}).Text
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("the reply to %q is %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestTimeIsReadFromTheClock(t *testing.T) {
 	question := said("Hello, could you tell me the time?")
 	req := model.Request{Messages: []model.Message{question}}
