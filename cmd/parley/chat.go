@@ -22,14 +22,16 @@ type chatCommand struct {
 	Continue bool   `xor:"which" help:"Go on with the open conversation that was written to last."`
 }
 
-// Run talks until the input ends, or until a signal. Where no server runs on the
+// Run talks until the input ends, or until a signal; while an answer is written
+// for a person the first Ctrl-C stops that one. Where no server runs on the
 // data directory it runs one itself, meanwhile.
 func (c *chatCommand) Run(ctx context.Context, terminal console) error {
 	config, err := c.configuration()
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(ctx)
+	brake := newBrake()
+	ctx, stop := untilSignal(ctx, brake)
 	defer stop()
 	own, err := c.serve(ctx, config, terminal)
 	if err != nil {
@@ -38,7 +40,7 @@ func (c *chatCommand) Run(ctx context.Context, terminal console) error {
 	// The talk may be waiting for a line that never comes. Neither a signal nor
 	// the end of the server waits for it then; it ends with the process.
 	talked := make(chan error, 1)
-	go func() { talked <- c.talk(ctx, config.Data, terminal) }()
+	go func() { talked <- c.talk(ctx, config.Data, brake, terminal) }()
 	select {
 	case err = <-talked:
 	case <-ctx.Done():
@@ -91,7 +93,7 @@ func (c *chatCommand) serve(ctx context.Context, config server.Config, terminal 
 }
 
 // talk opens the conversation and reads lines.
-func (c *chatCommand) talk(ctx context.Context, data string, terminal console) error {
+func (c *chatCommand) talk(ctx context.Context, data string, brake *brake, terminal console) error {
 	dir, err := datadir.Existing(data)
 	if err != nil {
 		return err
@@ -116,7 +118,10 @@ func (c *chatCommand) talk(ctx context.Context, data string, terminal console) e
 		here = " --data " + dir.Path()
 	}
 	fmt.Fprintf(terminal.err, "conversation %s (to go on with it: parley chat%s --id %s)\n", id, here, id)
-	t := &talk{server: server, id: id, terminal: terminal, interactive: isTerminal(terminal.in) && isTerminal(terminal.out)}
+	t := &talk{
+		server: server, id: id, terminal: terminal, brake: brake,
+		interactive: isTerminal(terminal.in) && isTerminal(terminal.out),
+	}
 	if isTerminal(terminal.out) {
 		t.live = &liveReply{out: terminal.out}
 	}

@@ -18,6 +18,7 @@ import (
 type conversationCommands struct {
 	List  conversationList  `cmd:"" help:"List your conversations, newest activity first."`
 	Show  conversationShow  `cmd:"" help:"Show a conversation."`
+	Stop  conversationStop  `cmd:"" help:"End the answer that is being written, if one is."`
 	Close conversationClose `cmd:"" help:"Close a conversation; it can still be read."`
 }
 
@@ -98,16 +99,45 @@ func (c *conversationShow) Run(ctx context.Context, terminal console) error {
 	}
 }
 
-// writeRecord prints an entry: when, who, what became of it, and the text,
-// whose further lines are set in.
+// writeRecord prints an entry: when, its ord, who, what became of it, and the
+// text, whose further lines are set in.
 func writeRecord(out io.Writer, record conversation.Record) {
 	what := string(record.Status)
 	if record.Reason != "" {
 		what += " (" + string(record.Reason) + ")"
 	}
+	if record.EditOf > 0 {
+		what += fmt.Sprintf(", edits %d", record.EditOf)
+	}
 	text := strings.ReplaceAll(printableLines(record.Text), "\n", "\n    ")
-	fmt.Fprintf(out, "\n%s  turn %d  %s, %s\n    %s\n",
-		record.Time.Local().Format(time.DateTime), record.Turn, record.Role, printable(what), text)
+	fmt.Fprintf(out, "\n%s  ord %s  turn %d  %s, %s\n    %s\n",
+		record.Time.Local().Format(time.DateTime), ordOf(record), record.Turn, record.Role, printable(what), text)
+}
+
+type conversationStop struct {
+	remoteFlags
+	ID string `arg:"" help:"The conversation's id, from parley conversation list."`
+}
+
+// Run stops the turn that runs (T25, T98), and says which.
+func (c *conversationStop) Run(ctx context.Context, terminal console) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	_, running, err := survey(ctx, server, c.ID)
+	if err != nil {
+		return unknown(ctx, c.ID, err)
+	}
+	if running == 0 {
+		_, err := fmt.Fprintln(terminal.out, "no answer is being written")
+		return err
+	}
+	if err := server.Stop(ctx, c.ID, running); err != nil {
+		return unknown(ctx, c.ID, err)
+	}
+	_, err = fmt.Fprintf(terminal.out, "turn %d is to stop\n", running)
+	return err
 }
 
 type conversationClose struct {

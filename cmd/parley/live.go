@@ -13,17 +13,20 @@ import (
 // shows nothing, and leaves the whole text to the record: those who read a pipe
 // rely on that.
 type liveReply struct {
-	out   io.Writer
-	turn  int
-	shown strings.Builder // of the turn's text, as it came
-	held  bool            // a carriage return is kept back: it may be half of a line break
-	blind bool            // words are missing, so that nothing more is shown before the record
+	out     io.Writer
+	turn    int
+	shown   strings.Builder // of the turn's text, as it came
+	held    bool            // a carriage return is kept back: it may be half of a line break
+	blind   bool            // words are missing, so that nothing more is shown before the record
+	midline bool            // the cursor stands behind something that was printed here
 }
 
-// marks that stand on a line of their own where what was shown is void.
+// marks say what became of a reply. The first two stand on a line of their own,
+// where what was shown is void.
 const (
-	markAgain = "[the answer begins again]"
-	markWhole = "[the whole answer]"
+	markAgain       = "[the answer begins again]"
+	markWhole       = "[the whole answer]"
+	markInterrupted = "[interrupted]"
 )
 
 // show prints words as they come.
@@ -66,13 +69,38 @@ func (l *liveReply) print(text string) {
 	}
 	text, l.held = strings.CutSuffix(text, "\r")
 	l.shown.WriteString(text)
-	fmt.Fprint(l.out, printableLines(text))
+	l.write(printableLines(text))
+}
+
+// write puts a text on the screen and remembers where it ends.
+func (l *liveReply) write(text string) {
+	if text == "" {
+		return
+	}
+	fmt.Fprint(l.out, text)
+	l.midline = !strings.HasSuffix(text, "\n")
+}
+
+// entered says that the person has ended a line, so that the cursor stands at the
+// beginning of the next one.
+func (l *liveReply) entered() {
+	if l != nil {
+		l.midline = false
+	}
+}
+
+// freshLine goes to the beginning of a line.
+func (l *liveReply) freshLine() {
+	if l != nil && l.midline {
+		l.write("\n")
+	}
 }
 
 // void ends what was shown with a mark. Where nothing was shown nothing is void.
 func (l *liveReply) void(mark string) {
 	if l.shown.Len() > 0 {
-		fmt.Fprintf(l.out, "\n%s\n", mark)
+		l.freshLine()
+		l.write(mark + "\n")
 	}
 	l.shown.Reset()
 	l.held, l.blind = false, false
@@ -83,19 +111,20 @@ func (l *liveReply) leave() {
 	if l == nil {
 		return
 	}
-	if l.shown.Len() > 0 {
-		fmt.Fprintln(l.out)
-	}
+	l.freshLine()
+	l.forget()
+}
+
+// forget makes room for the next reply.
+func (l *liveReply) forget() {
 	l.shown.Reset()
 	l.turn, l.held, l.blind = 0, false, false
 }
 
-// rest is what is left to print of a record: all of it, where nothing of it was
-// shown.
-func (l *liveReply) rest(record conversation.Record) string {
-	if l == nil {
-		return printableLines(record.Text)
-	}
+// finish prints what is left of a record, all of it where nothing of it was
+// shown, and ends its last line. A reply that was cut says so (T40, T65): what
+// comes next is never taken for the rest of it.
+func (l *liveReply) finish(record conversation.Record) {
 	if record.Turn != l.turn {
 		l.leave()
 	}
@@ -104,7 +133,15 @@ func (l *liveReply) rest(record conversation.Record) string {
 		l.void(markWhole)
 		rest = record.Text
 	}
-	l.shown.Reset()
-	l.turn, l.held, l.blind = 0, false, false
-	return printableLines(rest)
+	l.write(printableLines(rest))
+	if record.Status == conversation.StatusInterrupted {
+		if l.midline {
+			l.write(" ")
+		}
+		l.write(markInterrupted)
+	}
+	if l.midline || record.Text == "" {
+		l.write("\n")
+	}
+	l.forget()
 }

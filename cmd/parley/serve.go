@@ -57,7 +57,7 @@ func (c *serveCommand) Run(ctx context.Context, terminal console) error {
 	}
 	config.Settings.Listen = cmp.Or(c.Listen, config.Settings.Listen)
 	config.Log = slog.New(slog.NewTextHandler(terminal.err, nil))
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := untilSignal(ctx, nil)
 	defer stop()
 	s, err := server.New(ctx, config)
 	if running, ok := errors.AsType[*server.RunningError](err); ok {
@@ -88,16 +88,21 @@ func greeting(s *server.Server) string {
 		s.URL(), server.Owner.Actor, s.Directory().OwnTokenFile(), data)
 }
 
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM. From
-// then on a second one kills the process.
-func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM, unless
+// a SIGINT pulls the brake, which may be nil. From then on a second one kills the
+// process.
+func untilSignal(ctx context.Context, brake *brake) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		select {
-		case <-signals:
-		case <-ctx.Done():
+		for pulled := true; pulled; {
+			select {
+			case got := <-signals:
+				pulled = got == os.Interrupt && brake.pull()
+			case <-ctx.Done():
+				pulled = false
+			}
 		}
 		signal.Stop(signals) // before anybody begins to stop
 		cancel()

@@ -1,174 +1,167 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/parley-run/parley/client"
 	"github.com/parley-run/parley/conversation"
-	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 )
 
-const (
-	// maxLine is the longest line that is read; the server's own bound on a text
-	// is smaller.
-	maxLine = 1 << 20
-	// resend is how long a message that did not get through waits.
-	resend = 500 * time.Millisecond
-)
-
-// talk is one conversation on a terminal.
+// talk is one conversation on a terminal, or in a pipe. A person's lines are
+// taken at any time, so that one can interrupt; those of a pipe one after another,
+// each when the last is answered.
+//
+// The goroutine of run owns the screen and all of the talk. Lines, the stream's
+// events and the outcomes of orders come to it.
 type talk struct {
 	server      *client.Client
 	id          string
 	terminal    console
-	interactive bool
+	interactive bool       // a person types, and reads
 	live        *liveReply // shows words as they come; nil to print whole answers
+	brake       *brake
 
-	read   *conversation.Cursor // up to here the transcript is known
-	asked  int                  // lines that were sent
-	failed int                  // of them, those without an answer
+	read     *conversation.Cursor // up to here the transcript is known
+	asks     []*ask               // what awaits an answer, oldest first
+	stream   *stream              // there while something does
+	prompted bool                 // the person was asked for a line
+
+	orders   []order
+	under    *order     // on its way, nil if none is
+	outcomes chan error // its outcome
+	working  sync.WaitGroup
+
+	asked  int // lines that were sent
+	failed int // of them, those without an answer
 }
 
-// run sends each line and prints its answer, until the input ends.
+// run takes lines and prints answers, until the input ends and everything is
+// answered.
 func (t *talk) run(ctx context.Context) error {
-	if err := t.skip(ctx); err != nil {
+	ctx, leave := context.WithCancel(ctx)
+	defer t.working.Wait()
+	defer leave()
+	t.outcomes = make(chan error, 1)
+	if err := t.begin(ctx); err != nil {
 		return explain(ctx, err)
 	}
-	lines := bufio.NewScanner(t.terminal.in)
-	lines.Buffer(nil, maxLine)
-	for t.prompt(); lines.Scan(); t.prompt() {
-		text := strings.TrimSpace(lines.Text())
-		if text == "" {
+	in := readLines(ctx, t.terminal.in)
+	for ended := false; !ended || !t.idle(); {
+		t.prompt(ended)
+		t.work(ctx)
+		var err error
+		select {
+		case line, ok := <-t.lines(in, ended):
+			if ended = !ok; ok {
+				t.take(line)
+			}
+		case outcome := <-t.outcomes:
+			err = t.settle(outcome)
+		case heard, ok := <-t.stream.heard():
+			err = t.follow(heard, ok)
+		case <-t.brake.stops():
+			if len(t.asks) > 0 { // else the answer was quicker
+				t.halt()
+			}
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err == nil {
+			t.attend(ctx)
 			continue
 		}
-		t.asked++
-		if err := t.say(ctx, strings.ToValidUTF8(text, "\uFFFD")); err != nil {
-			return explain(ctx, err)
-		}
+		t.live.leave()
+		return explain(ctx, err)
 	}
-	if t.interactive {
-		fmt.Fprintln(t.terminal.out)
+	return t.end(in.err)
+}
+
+// begin goes to the end of what was said before. A person is shown the answer
+// that is being written just then.
+func (t *talk) begin(ctx context.Context) error {
+	newest, running, err := survey(ctx, t.server, t.id)
+	if err != nil {
+		return err
 	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("a line is longer than %d bytes; send it in pieces", maxLine)
-	case err != nil:
-		return fmt.Errorf("read a line: %w", err)
-	}
-	if t.failed > 0 {
-		return fmt.Errorf("%d of %s got no answer", t.failed, count(t.asked, "line"))
+	t.read = newest
+	if t.interactive && running > 0 {
+		t.await(&ask{turn: running, sent: true})
+		t.attend(ctx)
 	}
 	return nil
 }
 
-func (t *talk) prompt() {
-	if t.interactive {
+// lines are the lines to take now: a pipe's wait until nothing else is to do.
+func (t *talk) lines(in *input, ended bool) <-chan string {
+	if ended || !t.interactive && !t.idle() {
+		return nil
+	}
+	return in.lines
+}
+
+// idle reports whether nothing is on its way.
+func (t *talk) idle() bool { return len(t.asks) == 0 && t.under == nil && len(t.orders) == 0 }
+
+// prompt asks a person for a line, once, when nothing is on its way.
+func (t *talk) prompt(ended bool) {
+	if t.interactive && t.idle() && !t.prompted && !ended {
 		fmt.Fprint(t.terminal.out, "> ")
+		t.prompted = true
 	}
 }
 
-// skip goes to the end of what was said before.
-func (t *talk) skip(ctx context.Context) error {
-	page, err := t.server.History(ctx, t.id, conversation.HistoryOptions{Limit: 1, Direction: journal.Backward})
-	if err == nil && len(page.Entries) > 0 {
-		t.read = &page.Entries[0].Cursor
+// end says what the talk comes to.
+func (t *talk) end(err error) error {
+	if t.prompted {
+		fmt.Fprintln(t.terminal.out)
+	}
+	if err == nil && t.failed > 0 {
+		err = fmt.Errorf("%d of %s got no answer", t.failed, count(t.asked, "line"))
 	}
 	return err
 }
 
-// say sends a text and prints what is said until it is answered. Neither a
-// server that restarts meanwhile nor a lost connection changes anything: the
-// message has one id, and the transcript is read on from where it was.
-func (t *talk) say(ctx context.Context, text string) error {
-	sent, err := t.send(ctx, text)
-	if err != nil || !sent {
-		return err
+// take does what a line says.
+func (t *talk) take(line string) {
+	t.prompted = false
+	t.live.entered()
+	text := strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD"))
+	switch {
+	case text == "":
+	case strings.HasPrefix(text, "//"):
+		t.say(conversation.Message{Text: text[1:]})
+	case text[0] == '/':
+		t.command(text)
+	default:
+		t.say(conversation.Message{Text: text})
 	}
-	turn := 0
-	for event, err := range t.server.Follow(ctx, t.id, t.read) {
-		if err != nil {
-			t.live.leave()
+}
+
+// say sends a message, under one id however often it takes (T26). What the server
+// will never take is complained about.
+func (t *talk) say(m conversation.Message) {
+	m.ID = kernel.NewID()
+	a := &ask{text: m.Text}
+	t.asked++
+	t.await(a)
+	t.want(order{
+		do: func(ctx context.Context) error {
+			_, err := t.server.Send(ctx, t.id, m)
 			return err
-		}
-		switch event.Kind {
-		case client.Delta, client.Partial, client.Reset:
-			t.live.show(event.Words)
-		case client.Closed:
-			t.live.leave()
-			return fmt.Errorf("conversation %s: %w", t.id, conversation.ErrClosed)
-		case client.Message:
-			t.read = &event.Record.Cursor
-			if t.hear(event.Record, text, &turn) {
+		},
+		done: func(err error) error {
+			if errors.Is(err, conversation.ErrInvalidTurn) || errors.Is(err, client.ErrTooLarge) {
+				t.fail("%v", err)
+				t.answered(a)
 				return nil
 			}
-		}
-	}
-	return fmt.Errorf("conversation %s: %w", t.id, conversation.ErrClosed)
-}
-
-// hear prints an entry and reports whether the text is dealt with. Others may
-// write here too: the text's own turn is that of the first question like it. A
-// rejection may be without a text, and is then taken for the text's.
-func (t *talk) hear(record conversation.Record, text string, turn *int) (done bool) {
-	rejected := record.Status == conversation.StatusRejected
-	own := record.Role == conversation.RoleUser && *turn == 0 && (record.Text == text || rejected && record.Text == "")
-	switch {
-	case own && rejected:
-		t.complain("the message was rejected: %s", record.Reason)
-		return true
-	case own:
-		*turn = record.Turn
-		return false
-	case record.Role != conversation.RoleAssistant:
-		return false
-	case record.Status == conversation.StatusFailed:
-		t.live.leave()
-		t.complain("no answer: %s, error id %s", record.Reason, record.ErrorID)
-	default:
-		fmt.Fprintln(t.terminal.out, t.live.rest(record))
-	}
-	return record.Turn == *turn
-}
-
-// complain says why a line got no answer.
-func (t *talk) complain(format string, args ...any) {
-	t.failed++
-	fmt.Fprintf(t.terminal.err, "parley: %s\n", printable(fmt.Sprintf(format, args...)))
-}
-
-// send sends a text until it gets through, always under the same id, so that it
-// arrives once. A text that the server will never take is complained about.
-func (t *talk) send(ctx context.Context, text string) (sent bool, err error) {
-	id := kernel.NewID()
-	for deadline := time.Now().Add(patience); ; {
-		_, err := t.server.Send(ctx, t.id, conversation.Message{Text: text, ID: id})
-		if err == nil {
-			return true, nil
-		}
-		if errors.Is(err, conversation.ErrInvalidTurn) || errors.Is(err, client.ErrTooLarge) {
-			t.complain("%v", err)
-			return false, nil
-		}
-		if !mayPass(err) || ctx.Err() != nil || time.Now().After(deadline) {
-			return false, err
-		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(resend):
-		}
-	}
-}
-
-// mayPass reports whether an error may be gone the next time: the server is
-// away, has failed, or has too much to do.
-func mayPass(err error) bool {
-	refused, ok := errors.AsType[*client.Error](err)
-	return !ok || refused.Status >= 500 || refused.Status == 429
+			a.sent = err == nil
+			return err
+		},
+	})
 }

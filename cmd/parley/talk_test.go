@@ -22,7 +22,8 @@ import (
 )
 
 // The answer to a line is that of the line's own turn; what others say and are
-// answered meanwhile is heard, and ends nothing.
+// answered meanwhile is heard, and ends nothing. An answer that was cut is told
+// apart from a whole one, beside what is piped on.
 func TestHear(t *testing.T) {
 	user := func(turn int, text string) conversation.Record {
 		return conversation.Record{Turn: turn, Role: conversation.RoleUser, Status: conversation.StatusAccepted, Text: text}
@@ -31,8 +32,8 @@ func TestHear(t *testing.T) {
 		return conversation.Record{Turn: turn, Role: conversation.RoleAssistant, Status: status, Text: text}
 	}
 	rejected := conversation.Record{Role: conversation.RoleUser, Status: conversation.StatusRejected, Reason: conversation.ReasonStale, Text: "mine"}
-	bare := rejected
-	bare.Text = ""
+	bare, edit := rejected, rejected
+	bare.Text, edit.Reason = "", conversation.ReasonEditInvalid
 	failed := reply(3, conversation.StatusFailed, "")
 	failed.Reason, failed.ErrorID = conversation.ReasonModelError, "x1"
 	tests := map[string]struct {
@@ -42,21 +43,22 @@ func TestHear(t *testing.T) {
 		err     string
 	}{
 		"answered":         {[]conversation.Record{user(3, "mine"), reply(3, conversation.StatusComplete, "yes")}, 2, "yes\n", ""},
-		"interrupted":      {[]conversation.Record{user(3, "mine"), reply(3, conversation.StatusInterrupted, "ye")}, 2, "ye\n", ""},
+		"interrupted":      {[]conversation.Record{user(3, "mine"), reply(3, conversation.StatusInterrupted, "ye")}, 2, "ye\n", "parley: the answer was interrupted\n"},
 		"an older answer":  {[]conversation.Record{reply(2, conversation.StatusComplete, "old"), user(3, "mine"), reply(3, conversation.StatusComplete, "yes")}, 3, "old\nyes\n", ""},
 		"somebody else's":  {[]conversation.Record{user(3, "theirs"), reply(3, conversation.StatusComplete, "them"), user(4, "mine"), reply(4, conversation.StatusComplete, "yes")}, 4, "them\nyes\n", ""},
 		"failed":           {[]conversation.Record{user(3, "mine"), failed}, 2, "", "parley: no answer: model-error, error id x1\n"},
 		"rejected":         {[]conversation.Record{rejected}, 1, "", "parley: the message was rejected: stale\n"},
 		"rejected, unread": {[]conversation.Record{bare}, 1, "", "parley: the message was rejected: stale\n"},
+		"a bad edit":       {[]conversation.Record{edit}, 1, "", "parley: the message was rejected: " + rejection(edit.Reason) + "\n"},
 		"not yet":          {[]conversation.Record{user(3, "mine")}, 0, "", ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
-			talk := &talk{terminal: console{out: &out, err: &errs}}
-			turn, after := 0, 0
+			talk := &talk{terminal: console{out: &out, err: &errs}, asks: []*ask{{text: "mine", sent: true}}}
+			after := 0
 			for i, record := range tt.records {
-				if talk.hear(record, "mine", &turn) {
+				if talk.hear(record); len(talk.asks) == 0 {
 					after = i + 1
 					break
 				}
@@ -68,52 +70,103 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// Prompts are for people: on a terminal each line is asked for.
-func TestPrompts(t *testing.T) {
+// Two lines with one text are two messages, each with its own answer; one that is
+// to be stopped is, as soon as its turn is known (C-46.3: never another).
+func TestHearInOrder(t *testing.T) {
+	first, second := &ask{text: "again", sent: true}, &ask{text: "again", sent: true, stop: true}
+	talk := &talk{terminal: console{out: io.Discard, err: io.Discard}, asks: []*ask{first, second}}
+	say := func(turn int) {
+		talk.hear(conversation.Record{Turn: turn, Role: conversation.RoleUser, Status: conversation.StatusAccepted, Text: "again"})
+	}
+	if say(1); first.turn != 1 || second.turn != 0 || len(talk.orders) != 0 {
+		t.Errorf("after the first record the turns are %d and %d, %d orders", first.turn, second.turn, len(talk.orders))
+	}
+	if say(2); second.turn != 2 || len(talk.orders) != 1 {
+		t.Errorf("after the second record its turn is %d, with %d orders; want 2 and the stop", second.turn, len(talk.orders))
+	}
+}
+
+// serving is a server that runs until the test ends.
+func serving(t *testing.T, model string) *server.Server {
+	t.Helper()
 	s, err := server.New(t.Context(), server.Config{
 		Data:     filepath.Join(t.TempDir(), "data"),
-		Settings: server.Settings{Listen: "127.0.0.1:0", Model: "script:" + writeFile(t, "echo.txt", "otherwise\n reply\n")},
+		Settings: server.Settings{Listen: "127.0.0.1:0", Model: "script:" + writeFile(t, "model.txt", model)},
 		Log:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	for _, interactive := range []bool{true, false} {
-		me := reader(t, s.Directory().Path())
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// person types a line at each prompt, and then ends the input.
+type person struct {
+	lines  []string
+	asked  chan struct{}
+	screen strings.Builder
+}
+
+// Write shows a text to the person.
+func (p *person) Write(text []byte) (int, error) {
+	if string(text) == "> " {
+		p.asked <- struct{}{}
+	}
+	return p.screen.Write(text)
+}
+
+// Read waits for a prompt, and types.
+func (p *person) Read(buffer []byte) (int, error) {
+	<-p.asked
+	if len(p.lines) == 0 {
+		return 0, io.EOF
+	}
+	line := p.lines[0] + "\n"
+	p.lines = p.lines[1:]
+	return copy(buffer, line), nil
+}
+
+// Prompts are for people: on a terminal each line is asked for. Into a pipe go
+// answers alone, one after another, however early the lines come.
+func TestPrompts(t *testing.T) {
+	s := serving(t, "otherwise\n reply\n")
+	me := reader(t, s.Directory().Path())
+	talkWith := func(terminal console, interactive bool) error {
+		t.Helper()
 		id, err := me.Start(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		var out strings.Builder
-		terminal := console{in: strings.NewReader("hello\n\nyou\n"), out: &out, err: io.Discard}
-		if err := (&talk{server: me, id: id, terminal: terminal, interactive: interactive}).run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		want := "hello\nyou\n"
-		if interactive {
-			want = "> hello\n> > you\n> \n"
-		}
-		if out.String() != want {
-			t.Errorf("interactive %t: the talk prints %q, want %q", interactive, out.String(), want)
-		}
+		terminal.err = io.Discard
+		return (&talk{server: me, id: id, terminal: terminal, interactive: interactive}).run(t.Context())
 	}
-	// A line that is too long says so, in the words of those who wrote it.
-	me := reader(t, s.Directory().Path())
-	id, err := me.Start(t.Context())
-	if err != nil {
+	ann := &person{lines: []string{"hello", "", "you"}, asked: make(chan struct{}, 8)}
+	if err := talkWith(console{in: ann, out: ann}, true); err != nil {
 		t.Fatal(err)
 	}
-	long := console{in: strings.NewReader(strings.Repeat("x", maxLine+1)), out: io.Discard, err: io.Discard}
-	err = (&talk{server: me, id: id, terminal: long}).run(t.Context())
+	if got, want := ann.screen.String(), "> hello\n> > you\n> \n"; got != want {
+		t.Errorf("a person is shown %q, want %q", got, want)
+	}
+	var piped strings.Builder
+	if err := talkWith(console{in: strings.NewReader("hello\n\nyou\n"), out: &piped}, false); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := piped.String(), "hello\nyou\n"; got != want {
+		t.Errorf("the pipe brings %q, want %q", got, want)
+	}
+	// A line that is too long says so, in the words of those who wrote it.
+	err := talkWith(console{in: strings.NewReader(strings.Repeat("x", maxLine+1)), out: io.Discard}, false)
 	if err == nil || !strings.Contains(err.Error(), "a line is longer than 1048576 bytes") {
 		t.Errorf("a line of %d bytes: %v, want that it is too long", maxLine+1, err)
-	}
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 	if isTerminal(strings.NewReader("")) {
 		t.Error("a text is taken for a terminal")
@@ -189,15 +242,22 @@ func TestSendAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs strings.Builder
-	talk := &talk{server: c, id: "x", terminal: console{out: io.Discard, err: &errs}}
-	if sent, err := talk.send(t.Context(), "good"); !sent || err != nil {
-		t.Fatalf("send = %t, %v", sent, err)
+	talk := &talk{server: c, id: "x", terminal: console{out: io.Discard, err: &errs}, outcomes: make(chan error, 1)}
+	send := func(text string) {
+		t.Helper()
+		talk.say(conversation.Message{Text: text})
+		talk.work(t.Context())
+		if err := talk.settle(<-talk.outcomes); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if len(ids) != 3 || ids[0] == "" || ids[0] != ids[1] || ids[1] != ids[2] {
+	send("good")
+	if len(ids) != 3 || ids[0] == "" || ids[0] != ids[1] || ids[1] != ids[2] || len(talk.asks) != 1 {
 		t.Errorf("the message was sent as %q, want three times under one id", ids)
 	}
-	if sent, err := talk.send(t.Context(), "bad"); sent || err != nil || talk.failed != 1 || len(ids) != 4 {
-		t.Errorf("send of a bad text = %t, %v, after %d requests, want it sent once and complained about", sent, err, len(ids)-3)
+	send("bad")
+	if talk.failed != 1 || len(ids) != 4 || len(talk.asks) != 1 {
+		t.Errorf("a bad text was sent %d times, %d lines have failed; want it sent once and complained about", len(ids)-3, talk.failed)
 	}
 	if !strings.Contains(errs.String(), "text-too-long") {
 		t.Errorf("the complaint is %q, want the reason", errs.String())
