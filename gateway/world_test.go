@@ -90,7 +90,8 @@ func newWorld(t testing.TB, change ...func(*kernel.Config, *Config)) *world {
 	return newWorldOn(t, journaltest.Wrap(memory.New()), "otherwise\n  reply", nil, change...)
 }
 
-// newLiveWorld makes a world with live words, whose agent plays a script.
+// newLiveWorld makes a world with live words, whose agent plays a script, and
+// where messages cut in.
 func newLiveWorld(t testing.TB, text string) *world {
 	t.Helper()
 	return newWorldOn(t, journaltest.Wrap(memory.New()), text, conversation.NewHub(conversation.HubConfig{}))
@@ -108,10 +109,14 @@ func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conver
 	if err != nil {
 		t.Fatal(err)
 	}
-	flow, err := conversation.NewFlow(conversation.Config{
+	dialogue := conversation.Config{
 		Keys: keys, Hub: hub, Log: log, Agent: agent.Definition{ID: "test", Model: played, Log: log},
-		Settings: conversation.Settings{RotateEveryTurns: 3},
-	})
+		Settings: conversation.Settings{RotateEveryTurns: 3, MaxWindowTurns: 4},
+	}
+	if hub != nil {
+		dialogue.BargeIn = conversation.InboxBargeIn(w.store)
+	}
+	flow, err := conversation.NewFlow(dialogue)
 	if err != nil {
 		t.Fatal(err)
 	}
