@@ -130,9 +130,6 @@ func TestWordsOnTerminal(t *testing.T) {
 	}
 }
 
-// tireless never ends the answer to "long", and repeats every other text.
-const tireless = "when has \"long\"\n  say \"It was \"\n  forever \"so \" 20ms\notherwise\n  say \"said: \"\n  reply\n"
-
 // C-14.1, C-14.21, T40, T65: a line typed while an answer is written interrupts
 // it. What was shown of it stays, marked, and the next answer begins on a line of
 // its own. Both are in the history, and can be edited from there (C-27).
