@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/journal"
@@ -20,36 +21,39 @@ import (
 // C-29.10, C-29.15: an error of the store is a 500 with an id and without its
 // text, which goes to OnError alone; one that will pass is a 503.
 func TestInternalErrors(t *testing.T) {
-	w := newWorld(t)
-	id := w.start()
-	w.say(id, "hello") // and the body waits, so that the runtime reads nothing by itself
-	secret := errors.New("dial tcp db.internal: password QWERTZ")
-	w.store.OnRead(func(string) error { return secret })
-	for _, route := range perID {
-		before := len(w.reports())
-		got := w.ask(request(route.method, "/v1/conversations/"+id+route.suffix, "ann@acme", route.body))
-		var p problem
-		json.Unmarshal(got.Body.Bytes(), &p)
-		if got.Code != 500 || p.Code != "internal" || len(p.ErrorID) != 26 || p.Reason != "" || strings.Contains(got.Body.String(), "QWERTZ") {
-			t.Errorf("%s %s: %d %s; want 500 with an id", route.method, route.suffix, got.Code, got.Body)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.start()
+		w.say(id, "hello")
+		synctest.Wait() // the body waits: the runtime reads nothing by itself
+		secret := errors.New("dial tcp db.internal: password QWERTZ")
+		w.store.OnRead(func(string) error { return secret })
+		for _, route := range perID {
+			before := len(w.reports())
+			got := w.ask(request(route.method, "/v1/conversations/"+id+route.suffix, "ann@acme", route.body))
+			var p problem
+			json.Unmarshal(got.Body.Bytes(), &p)
+			if got.Code != 500 || p.Code != "internal" || len(p.ErrorID) != 26 || p.Reason != "" || strings.Contains(got.Body.String(), "QWERTZ") {
+				t.Errorf("%s %s: %d %s; want 500 with an id", route.method, route.suffix, got.Code, got.Body)
+			}
+			if all := w.reports(); len(all) != before+1 || !errors.Is(all[p.ErrorID], secret) {
+				t.Errorf("%s %s: reported %v; want the error under %s", route.method, route.suffix, all, p.ErrorID)
+			}
 		}
-		if all := w.reports(); len(all) != before+1 || !errors.Is(all[p.ErrorID], secret) {
-			t.Errorf("%s %s: reported %v; want the error under %s", route.method, route.suffix, all, p.ErrorID)
+		for _, failure := range []error{journal.ErrClosed, journal.ErrPoisoned, kernel.ErrClosed} {
+			w.store.OnRead(func(string) error { return fmt.Errorf("read: %w", failure) })
+			before := len(w.reports())
+			got := w.ask(request("GET", "/v1/conversations/"+id, "ann@acme", ""))
+			if got.Code != 503 || got.Body.String() != `{"error":"unavailable"}` || got.Header().Get("Retry-After") == "" || len(w.reports()) != before {
+				t.Errorf("%v: %d %s", failure, got.Code, got.Body)
+			}
 		}
-	}
-	for _, failure := range []error{journal.ErrClosed, journal.ErrPoisoned, kernel.ErrClosed} {
-		w.store.OnRead(func(string) error { return fmt.Errorf("read: %w", failure) })
-		before := len(w.reports())
-		got := w.ask(request("GET", "/v1/conversations/"+id, "ann@acme", ""))
-		if got.Code != 503 || got.Body.String() != `{"error":"unavailable"}` || got.Header().Get("Retry-After") == "" || len(w.reports()) != before {
-			t.Errorf("%v: %d %s", failure, got.Code, got.Body)
+		w.store.OnRead(nil)
+		w.rt.Close()
+		if got := w.ask(request("POST", "/v1/conversations/"+id+"/turns", "ann@acme", `{"text":"a"}`)); got.Code != 503 {
+			t.Errorf("a turn after the runtime closed: %d; want 503", got.Code)
 		}
-	}
-	w.store.OnRead(nil)
-	w.rt.Close()
-	if got := w.ask(request("POST", "/v1/conversations/"+id+"/turns", "ann@acme", `{"text":"a"}`)); got.Code != 503 {
-		t.Errorf("a turn after the runtime closed: %d; want 503", got.Code)
-	}
+	})
 }
 
 // K1: once the store has failed for the runtime, everything that fails is a 503.
