@@ -121,4 +121,14 @@ var mutants = []mutant{
 		file:  "gateway/stream.go", from: `if now.Sub(admitted) >= reauth {`, to: `if now.Sub(admitted) >= 100*reauth {`,
 		test: "TestReauth",
 	},
+	{
+		guard: "over HTTP an edit of nothing is no message (C-27.13)",
+		file:  "gateway/conversations.go", from: `message.EditOf == 0 {`, to: `false {`,
+		test: "TestBadRequests",
+	},
+	{
+		guard: "a number that its signed form would change is not signed (C-27.13)",
+		file:  "conversation/bounds.go", from: `m.EditOf < 0 || m.EditOf > maxInteger:`, to: `m.EditOf < 0:`,
+		test: "TestTurnBounds",
+	},
 }
