@@ -5,7 +5,8 @@
 // JSON, the log, a carry and effect inputs (C-8.1). At the prompt boundary
 // every text passes one of three functions: [Instruction] for a system prompt
 // or a tool description, [Assistant] for the model's earlier words, and [Fence]
-// for everything in a user position, tool results included.
+// for everything in a user position, tool results included. What a stranger's
+// server says of its tools becomes an instruction through [Stranger] alone.
 //
 // The package promises: tainted text never comes out of Instruction, Assistant
 // or [TextOf], which is [ErrTaintedContent] instead; what comes out of Fence
@@ -27,7 +28,8 @@ var ErrTaintedContent = fault.New("TaintedContentError", "the text is tainted an
 // Origin says where a tainted text comes from.
 type Origin string
 
-// The origins in use (C-8.9, C-10.13, C-45.5); a tool's is made by [ToolOrigin].
+// The origins in use (C-8.9, C-10.13, C-45.5); a tool's is made by [ToolOrigin]
+// or [MCPOrigin].
 const (
 	OriginUser    Origin = "conversation:user"
 	OriginSummary Origin = "conversation:summary"
@@ -39,8 +41,11 @@ const (
 	OriginUnknown Origin = "unknown"
 )
 
-// ToolOrigin returns the origin of what a tool answers, MCP tools included.
+// ToolOrigin returns the origin of what a tool answers.
 func ToolOrigin(name string) Origin { return Origin("tool:" + name) }
+
+// MCPOrigin returns the origin of what a tool of an MCP server answers (C-8.9).
+func MCPOrigin(server, tool string) Origin { return Origin("mcp:" + server + "/" + tool) }
 
 // Text is a plain or a tainted string, always valid UTF-8. The zero Text is
 // plain and empty. Texts are equal, by ==, if content and origin agree.
