@@ -55,7 +55,7 @@ var libraries = map[string][]string{
 	"charm.land/lipgloss":                 {"cmd/..."},
 	"github.com/alecthomas/kong":          {"cmd/..."},
 	"github.com/anishathalye/porcupine":   {"*test"},
-	"github.com/cenkalti/backoff":         {"server/...", "delivery/...", "client/..."},
+	"github.com/cenkalti/backoff":         {"server/...", "delivery/...", "client/...", "tool/mcp"},
 	"github.com/charmbracelet/x":          {"body/play/...", "cmd/..."},
 	"github.com/chromedp/cdproto":         {"body/browser/..."},
 	"github.com/chromedp/chromedp":        {"body/browser/..."},
@@ -64,12 +64,13 @@ var libraries = map[string][]string{
 	"github.com/disgoorg":                 {"body/discord/...", "body/voice/..."},
 	"github.com/gofrs/flock":              {"server/...", "cmd/...", "journal/sqlite/..."},
 	"github.com/google/go-cmp":            {"*test"},
+	"github.com/google/jsonschema-go":     {"tool"},
 	"github.com/google/renameio":          {"server/...", "cmd/..."},
 	"github.com/jackc/pgx":                {"journal/postgres/..."},
 	"github.com/jackc/pgxlisten":          {"journal/postgres/..."},
 	"github.com/mattn/go-isatty":          {"cmd/..."},
 	"github.com/microcosm-cc/bluemonday":  {"web/...", "gateway/..."},
-	"github.com/modelcontextprotocol":     {"tool/mcp/..."},
+	"github.com/modelcontextprotocol":     {"tool/mcp"},
 	"github.com/nats-io":                  {"server/..."},
 	"github.com/nats-io/nats-server":      {}, // tests embed it, nothing else
 	"github.com/pelletier/go-toml":        {"server/..."},
@@ -84,6 +85,13 @@ var libraries = map[string][]string{
 	"modernc.org/sqlite":                  {"journal/sqlite/...", "internal/bench/..."},
 	"pgregory.net/rapid":                  {"*test"},
 	"zombiezen.com/go/sqlite":             {"journal/sqlite/...", "internal/bench/..."},
+}
+
+// adapters says which packages may import a package of ours that links a heavy
+// library, outside their tests: who holds conversations does not link the SDK of
+// MCP.
+var adapters = map[string][]string{
+	"tool/mcp": {"server/..."},
 }
 
 // pkg is what go list says of a package.
@@ -166,6 +174,9 @@ func TestLayers(t *testing.T) {
 func TestLibraries(t *testing.T) {
 	for _, p := range list(t) {
 		for _, imported := range p.Imports {
+			if places, ok := adapters[local(imported)]; ok && !slices.ContainsFunc(places, func(pattern string) bool { return fits(pattern, p.path()) }) {
+				t.Errorf("%s imports %s, which only %v may", p.path(), local(imported), places)
+			}
 			if standard(imported) || ours(imported) {
 				continue
 			}
