@@ -11,6 +11,7 @@ import (
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/taint"
+	"github.com/parley-run/parley/tool"
 )
 
 // Definition says what an agent is. All of it but Limits is configuration that
@@ -20,6 +21,11 @@ type Definition struct {
 	System taint.Text // the operator's system prompt; never tainted (C-8.3)
 	Model  model.Model
 	Tools  []Tool
+
+	// Toolsets are tools that come and go. A model meets a tool of a set under the
+	// name of the set, '_' and its own name, as far as that is 64 letters, digits,
+	// '_' and '-'; it is offered what is there when it is asked, 128 tools in all.
+	Toolsets []tool.Set
 
 	ModelEffect     kernel.EffectID // "model" if empty
 	MaxOutputTokens int             // 0: the model's own limit
@@ -98,10 +104,10 @@ func (e *ModelError) Is(target error) bool {
 // FaultCode returns the code of the model's error.
 func (e *ModelError) FaultCode() string { return e.Code }
 
-// Effects returns the agent's effects: the model's, and one per tool. It
-// refuses a definition that cannot work: without a model, with a tainted
-// instruction ([taint.ErrTaintedContent]), with tools that do not fit, or with a
-// limit that is none.
+// Effects returns the agent's effects: the model's, and one per tool and per set
+// of tools. It refuses a definition that cannot work: without a model, with a
+// tainted instruction ([taint.ErrTaintedContent]), with tools that do not fit, or
+// with a limit that is none.
 func (d Definition) Effects() ([]kernel.Effect, error) {
 	prompt, err := newPrompter(d)
 	if err != nil {
@@ -114,8 +120,11 @@ func (d Definition) Effects() ([]kernel.Effect, error) {
 		return nil, err
 	}
 	effects := []kernel.Effect{d.newModelEffect(prompt)}
-	for _, tool := range d.Tools {
-		effects = append(effects, d.newToolEffect(tool))
+	for _, t := range d.Tools {
+		effects = append(effects, d.newToolEffect(t))
+	}
+	for _, set := range d.Toolsets {
+		effects = append(effects, d.newSetEffect(set))
 	}
 	return effects, nil
 }

@@ -179,7 +179,8 @@ func (l *loop) use(round int, said Said) error {
 		if call.Problem == "" {
 			l.reply.Called = append(l.reply.Called, call.Name)
 			id := fmt.Sprintf("%s#tool:%d.%d", l.id, round, i+1)
-			pending[i] = l.c.Start[Did](id, toolEffect(call.Name), call.Args)
+			effect, input := call.step()
+			pending[i] = l.c.Start[Did](id, effect, input)
 		}
 	}
 	var denied error
@@ -187,7 +188,7 @@ func (l *loop) use(round int, said Said) error {
 	for i, call := range calls {
 		did := Did{}
 		if pending[i] == nil {
-			did = notRun(call.Problem)
+			did = notRun(call)
 		} else {
 			var err error
 			if did, err = pending[i].Await(); err != nil {
@@ -206,9 +207,12 @@ func (l *loop) use(round int, said Said) error {
 }
 
 // notRun is what the model is told of a call that could not be made.
-func notRun(problem problem) Did {
-	if problem == problemUnknown {
+func notRun(call Call) Did {
+	switch {
+	case call.Problem == problemUnknown:
 		return told(tellNoTool)
+	case call.Misfit != "":
+		return Did{Text: taint.Tainted(tellMisfit+call.Misfit, taint.ToolOrigin(call.Name)), Failed: true}
 	}
 	return told(tellBadArgs)
 }

@@ -86,11 +86,12 @@ func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, in
 	if err != nil {
 		return Said{}, err
 	}
-	req, err := prompt.request(t)
+	offered := prompt.shelf.now()
+	req, err := prompt.request(t, offered)
 	if err != nil {
 		return Said{}, err
 	}
-	l := &listener{sheet: callSheet{prompt: prompt}, room: newRoom(replyCut)}
+	l := &listener{sheet: callSheet{offered: offered}, room: newRoom(replyCut)}
 	before := t.said()
 	if d.OnDelta != nil {
 		l.show = func(text string) { d.OnDelta(ctx, Delta{Text: text, Before: before}) }

@@ -118,10 +118,10 @@ func TestNormalise(t *testing.T) {
 // failure names the seed of its transcript.
 func TestAnyTranscript(t *testing.T) {
 	const transcripts = 10_000
-	p := &prompter{}
+	p := &prompter{shelf: &shelf{}}
 	for seed := range uint64(transcripts) {
 		entries, kept := anyTranscript(rand.New(rand.NewPCG(seed, 0)))
-		req, err := p.request(transcript{Messages: entries})
+		req, err := p.request(transcript{Messages: entries}, catalogue{})
 		if err != nil {
 			if len(kept) > 0 {
 				t.Fatalf("seed %d: %v, though it holds %q", seed, err, kept)

@@ -32,8 +32,12 @@ const (
 	tellUnknown = "It is not known what came of this call. It was begun and then cut off, so it may have taken " +
 		"effect in full, in part or not at all. Assume none of these and do not simply repeat it: find out, or " +
 		"tell the person that the outcome is unknown."
+	tellAbsent  = "This call was not run: the tool is not there now. It may come back later."
 	tellNoTool  = "This call was not run: there is no tool of this name."
 	tellBadArgs = "This call was not run: its arguments are not a JSON object of a size and depth that can be taken."
+
+	// A misfit follows, in which words of others may stand.
+	tellMisfit = "This call was not run. Its arguments do not fit the schema of the tool: "
 )
 
 // told is a failed outcome in our own words.

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/taint"
@@ -12,7 +11,7 @@ import (
 // prompter makes model requests of transcripts: the prompt boundary.
 type prompter struct {
 	system    string
-	tools     []model.Tool
+	shelf     *shelf
 	maxOutput int
 }
 
@@ -22,37 +21,25 @@ func newPrompter(d Definition) (*prompter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
-	p := &prompter{system: system, maxOutput: d.MaxOutputTokens}
-	for _, tool := range d.Tools {
-		offer, err := tool.offer()
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(p.tools, func(other model.Tool) bool { return other.Name == offer.Name }) {
-			return nil, fmt.Errorf("two tools are named %q", offer.Name)
-		}
-		p.tools = append(p.tools, offer)
+	tools, err := newShelf(d)
+	if err != nil {
+		return nil, err
 	}
-	return p, nil
-}
-
-// has reports whether the agent has a tool of that name.
-func (p *prompter) has(name string) bool {
-	return slices.ContainsFunc(p.tools, func(tool model.Tool) bool { return tool.Name == name })
+	return &prompter{system: system, shelf: tools, maxOutput: d.MaxOutputTokens}, nil
 }
 
 // request is what goes to the model. Where something is fenced, or may come to
 // be in the same turn, the system prompt explains the fence.
-func (p *prompter) request(t transcript) (model.Request, error) {
-	req := model.Request{System: p.system, Tools: p.tools, MaxOutputTokens: p.maxOutput}
+func (p *prompter) request(t transcript, offered catalogue) (model.Request, error) {
+	req := model.Request{System: p.system, Tools: offered.tools, MaxOutputTokens: p.maxOutput}
 	messages := make([]model.Message, len(t.Messages))
-	fenced := len(p.tools) > 0
+	fenced := len(offered.tools) > 0 || len(p.shelf.sets) > 0
 	for i, e := range t.Messages {
 		message, err := boundary(e)
 		if err != nil {
 			return model.Request{}, err
 		}
-		fenced = fenced || e.Text.IsTainted()
+		fenced = fenced || e.Text.IsTainted() || len(e.Results) > 0
 		messages[i] = message
 	}
 	if req.Messages = normalise(messages); len(req.Messages) == 0 {

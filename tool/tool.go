@@ -51,7 +51,7 @@ type Offer struct {
 // Result is what a tool tells the model. A Failed one is the tool's own way to
 // say what went wrong.
 type Result struct {
-	Text   string       // cut at 256 KiB
+	Text   string // cut at 256 KiB
 	Failed bool
 	Origin taint.Origin // of the text, which is tainted (C-8.9); that of a tool of this name if empty
 }
