@@ -63,9 +63,10 @@ func (s *Server) meet(ctx context.Context) (met bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c, err := connect(ctx, way)
+	c, err := connect(ctx, way, s.version)
 	if err != nil {
 		way.cut()
+		s.version = other(s.version)
 		return false, err
 	}
 	defer c.close()
@@ -84,6 +85,20 @@ func (s *Server) meet(ctx context.Context) (met bool, err error) {
 			return met, err
 		}
 	}
+}
+
+// The SDK asks a server first whether it knows the newest protocol. One that takes
+// that badly, by its end or by silence, is asked in the older way the next time.
+const (
+	newest = ""
+	older  = "2025-11-25"
+)
+
+func other(version string) string {
+	if version == newest {
+		return older
+	}
+	return newest
 }
 
 // stay waits until the tools are to be listed again, and then a moment more: a
@@ -150,7 +165,7 @@ type connection struct {
 
 // connect introduces Parley to a server. It tells the server of nothing that it
 // could ask for.
-func connect(ctx context.Context, way *link) (*connection, error) {
+func connect(ctx context.Context, way *link, version string) (*connection, error) {
 	c := &connection{way: way, lost: make(chan struct{}), changed: make(chan struct{}, 1), over: make(chan struct{})}
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "0"}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
@@ -162,7 +177,7 @@ func connect(ctx context.Context, way *link) (*connection, error) {
 	stop := context.AfterFunc(ctx, way.cut) // the SDK may wait for a peer that does not even read
 	defer stop()
 	var err error
-	if c.client, err = client.Connect(ctx, way.transport, nil); err != nil {
+	if c.client, err = client.Connect(ctx, way.transport, &sdk.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("it did not introduce itself: %w", ctx.Err())
 		}

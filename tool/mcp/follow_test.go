@@ -1,8 +1,11 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -25,19 +28,19 @@ func TestBackoff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		attempts := 0
+		var tried atomic.Int32
 		s.dial = func() (*link, error) {
-			attempts++
+			tried.Add(1)
 			return nil, errors.New("nobody is there")
 		}
 		s.Start()
 		<-time.After(time.Minute)
 		synctest.Wait()
-		first := attempts
+		first := tried.Load()
 		<-time.After(time.Hour)
 		s.Close()
-		if first < 5 || first > 10 || attempts-first < 45 || attempts-first > 80 {
-			t.Errorf("%d attempts in the first minute and %d in an hour, want about 7 and one a minute", first, attempts-first)
+		if later := tried.Load() - first; first < 5 || first > 10 || later < 45 || later > 80 {
+			t.Errorf("%d attempts in the first minute and %d in an hour, want about 7 and one a minute", first, later)
 		}
 		if n := strings.Count(log.String(), "away"); n != 1 {
 			t.Errorf("the log says %d times that it is away:\n%s", n, log.String())
@@ -96,10 +99,9 @@ func TestPulse(t *testing.T) {
 			t.Fatal(err)
 		}
 		deaf := make(chan struct{})
-		met := 0
+		var met atomic.Int32
 		s.dial, _ = piped(func(c io.ReadWriteCloser) {
-			met++
-			if met > 1 {
+			if met.Add(1) > 1 {
 				_ = newPeer("good").Run(context.Background(), &sdk.IOTransport{Reader: c, Writer: c})
 				return
 			}
@@ -113,13 +115,13 @@ func TestPulse(t *testing.T) {
 		close(deaf)
 		<-time.After(pulse + listTime + 2*farewell)
 		synctest.Wait()
-		if met == 1 && len(s.Offers()) > 0 {
+		if met.Load() == 1 && len(s.Offers()) > 0 {
 			t.Error("the tools of a server that does not answer are still there")
 		}
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if len(s.Offers()) == 0 || met != 2 {
-			t.Errorf("%d tools after the server was met %d times, want them back", len(s.Offers()), met)
+		if len(s.Offers()) == 0 || met.Load() != 2 {
+			t.Errorf("%d tools after the server was met %d times, want them back", len(s.Offers()), met.Load())
 		}
 		s.Close()
 	})
@@ -141,6 +143,57 @@ func (u until) Read(p []byte) (int, error) {
 			}
 		default:
 			return n, err
+		}
+	}
+}
+
+// A server of before that knows nothing of the newest protocol, and ends or is
+// silent when it is asked for it, is met in the older way.
+func TestOlderServer(t *testing.T) {
+	for name, silent := range map[string]bool{"ends": false, "is silent": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := New(Config{Name: "old", URL: "http://127.0.0.1:1/", Log: slog.New(slog.DiscardHandler)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.dial, _ = piped(func(c io.ReadWriteCloser) { old(c, silent) })
+				s.Start()
+				<-time.After(2 * connectTime)
+				synctest.Wait()
+				got, err := s.Call(t.Context(), "greet", []byte(`{}`))
+				if err != nil || got.Text != "good day" {
+					t.Errorf("Call = %+v, %v, want the greeting", got, err)
+				}
+				s.Close()
+			})
+		})
+	}
+}
+
+// old is a server of the first protocol, written without the SDK.
+func old(c io.ReadWriteCloser, silent bool) {
+	answers := map[string]string{
+		"initialize": `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]}`,
+		"tools/call": `{"content":[{"type":"text","text":"good day"}]}`,
+	}
+	lines := bufio.NewScanner(c)
+	for lines.Scan() {
+		var request struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(lines.Bytes(), &request) != nil {
+			return
+		}
+		answer, ok := answers[request.Method]
+		switch {
+		case ok:
+			fmt.Fprintf(c, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", request.ID, answer)
+		case request.ID != nil && !silent:
+			c.Close()
+			return
 		}
 	}
 }

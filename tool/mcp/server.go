@@ -28,7 +28,10 @@ type Server struct {
 	config Config
 	log    *slog.Logger
 	dial   func() (*link, error) // starts the program, or gets ready for HTTP
-	warned map[string]bool       // of which tools it was said that they are refused
+
+	// Of the goroutine that follows the server alone.
+	version string          // of the protocol in which it is asked next
+	warned  map[string]bool // of which tools it was said that they are refused
 
 	// seen, of tests, is told of each change of the offers.
 	seen func([]tool.Offer)
