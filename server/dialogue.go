@@ -11,17 +11,19 @@ import (
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/server/datadir"
 	"github.com/parley-run/parley/taint"
+	"github.com/parley-run/parley/tool"
 )
 
 // defaultSystem is the system prompt where the settings have none.
 const defaultSystem = "You are a helpful assistant in a long conversation. Answer briefly and plainly. " +
 	"Say so where you do not know. You can look at the clock."
 
-// surroundings are what a flow has beside its log: where its words go, and what
-// cuts its turns. A rehearsal has none.
+// surroundings are what a flow has beside its log: where its words go, what cuts
+// its turns, and the tools that come and go. A rehearsal has none.
 type surroundings struct {
 	hub     *conversation.Hub
 	bargeIn conversation.BargeInSource
+	sets    []tool.Set
 }
 
 // newFlow makes the flow of the server's conversations.
@@ -34,7 +36,7 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 		Keys: keys, Hub: around.hub,
 		BargeIn: around.bargeIn, StopOnly: !settings.interrupts(),
 		Agent: agent.Definition{
-			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Log: log,
+			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Toolsets: around.sets, Log: log,
 		},
 		Settings: conversation.Settings{
 			RotateEveryTurns: settings.RotateEveryTurns,
@@ -52,14 +54,14 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 
 // check refuses settings that no server could run with, before anything is
 // touched.
-func (s Settings) check(m model.Model, log *slog.Logger) error {
+func (s Settings) check(m model.Model, sets []tool.Set, log *slog.Logger) error {
 	var key [datadir.KeyBytes]byte
 	rand.Read(key[:])
 	keys, err := conversation.NewKeys(key[:])
 	if err != nil {
 		return err
 	}
-	if _, err = newFlow(s, keys, m, surroundings{}, log); err != nil {
+	if _, err = newFlow(s, keys, m, surroundings{sets: sets}, log); err != nil {
 		return inKeys(err)
 	}
 	return nil

@@ -69,6 +69,7 @@ func (s *Server) release() error {
 	if s.runtime != nil {
 		s.runtime.Close()
 	}
+	s.mcp.close()
 	if s.store != nil {
 		failures = append(failures, s.store.Close())
 	}

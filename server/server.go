@@ -47,6 +47,7 @@ type Server struct {
 	dir      datadir.Dir
 	lock     *datadir.Lock
 	store    journal.Store
+	mcp      mcpServers
 	runtime  *kernel.Runtime
 	gateway  *gateway.Gateway
 	http     *http.Server
@@ -67,10 +68,14 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := config.Settings.check(m, config.Log); err != nil {
+	peers, err := newMCPServers(config.Settings, config.Getenv, config.Log)
+	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log}
+	if err := config.Settings.check(m, peers.sets(), config.Log); err != nil {
+		return nil, err
+	}
+	s := &Server{log: config.Log, mcp: peers}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -163,7 +168,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	hub := conversation.NewHub(conversation.HubConfig{})
-	flow, err := newFlow(config.Settings, keys, m, surroundings{hub, conversation.InboxBargeIn(s.store)}, s.log)
+	flow, err := newFlow(config.Settings, keys, m, surroundings{hub, conversation.InboxBargeIn(s.store), s.mcp.sets()}, s.log)
 	if err != nil {
 		return err
 	}
@@ -184,6 +189,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	s.http = newHTTPServer(routes(s.gateway, s.ready.Load), s.log)
+	s.mcp.start()
 	return s.runtime.Recover(ctx)
 }
 

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // maxSettingsBytes is the largest configuration file.
@@ -33,6 +36,10 @@ type Settings struct {
 	RotateEveryTurns int `toml:"rotate_every_turns"` // C-19.1
 	MaxTurnChars     int `toml:"max_turn_chars"`     // C-11.5
 	MaxWindowTurns   int `toml:"max_window_turns"`   // C-20.13
+
+	// MCP are the MCP servers whose tools the agent has, by name: 1 to 24 letters,
+	// digits and '-'.
+	MCP map[string]MCP `toml:"mcp"`
 }
 
 // interrupts reports whether messages cut in.
@@ -60,7 +67,45 @@ func ReadSettings(path string) (Settings, error) {
 	if err := decoder.DisallowUnknownFields().Decode(&settings); err != nil {
 		return Settings{}, settingsError(path, err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(settings.MCP)) {
+		if err := settings.MCP[name].check(name); err != nil {
+			row, column := placeOf(data, "mcp", name)
+			return Settings{}, fmt.Errorf("configuration %s:%d:%d: mcp.%q: %w", path, row, column, name, err)
+		}
+	}
 	return settings, nil
+}
+
+// placeOf is where a table begins in a file that was read: its header, or the
+// first key that leads to it.
+func placeOf(data []byte, table, name string) (row, column int) {
+	var parser unstable.Parser
+	parser.Reset(data)
+	var within []string
+	for parser.NextExpression() {
+		node := parser.Expression()
+		if node.Kind != unstable.Table && node.Kind != unstable.KeyValue {
+			continue
+		}
+		var path []string
+		var first *unstable.Node
+		for keys := node.Key(); keys.Next(); {
+			path = append(path, string(keys.Node().Data))
+			if first == nil {
+				first = keys.Node()
+			}
+		}
+		if node.Kind == unstable.Table {
+			within = path
+		} else {
+			path = slices.Concat(within, path)
+		}
+		if path[0] == table && (len(path) == 1 || path[1] == name) {
+			at := parser.Shape(first.Raw).Start
+			return at.Line, at.Column
+		}
+	}
+	return 1, 1
 }
 
 // settingsError says where the file is wrong, in the words of the file.
@@ -73,8 +118,10 @@ func settingsError(path string, err error) error {
 	key := strings.Join(wrong.Key(), ".")
 	what := strings.TrimPrefix(wrong.Error(), "toml: ")
 	switch {
-	case key != "" && !isKey(key):
-		what = fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(keys(), ", "))
+	case len(wrong.Key()) == 3 && wrong.Key()[0] == "mcp" && !slices.Contains(keys[MCP](), wrong.Key()[2]):
+		what = fmt.Sprintf("unknown key %q; the keys of an MCP server are %s", key, strings.Join(keys[MCP](), ", "))
+	case key != "" && !slices.Contains(keys[Settings](), wrong.Key()[0]):
+		what = fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(keys[Settings](), ", "))
 	case strings.HasPrefix(what, "cannot decode"):
 		what = fmt.Sprintf("key %q has a value of the wrong type", key)
 	}
@@ -93,20 +140,11 @@ func inKeys(err error) error {
 	return fmt.Errorf("configuration: %s", text)
 }
 
-// keys lists the keys of a configuration file.
-func keys() []string {
+// keys lists the keys of a table of a configuration file.
+func keys[T any]() []string {
 	var all []string
-	for field := range reflect.TypeFor[Settings]().Fields() {
+	for field := range reflect.TypeFor[T]().Fields() {
 		all = append(all, field.Tag.Get("toml"))
 	}
 	return all
-}
-
-func isKey(name string) bool {
-	for _, key := range keys() {
-		if key == name {
-			return true
-		}
-	}
-	return false
 }
