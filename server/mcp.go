@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -131,10 +132,21 @@ func (s mcpServers) sets() []tool.Set {
 	return sets
 }
 
-// start begins to look for them. It waits for none.
-func (s mcpServers) start() {
+// mcpPatience is how long a start waits for its MCP servers, so that a turn that
+// goes on has its tools. Those that take longer come later.
+const mcpPatience = time.Second
+
+// start begins to look for them, and waits a moment.
+func (s mcpServers) start(ctx context.Context) {
 	for _, server := range s {
 		server.Start()
+	}
+	ctx, cancel := context.WithTimeout(ctx, mcpPatience)
+	defer cancel()
+	for _, server := range s {
+		if server.Await(ctx) != nil {
+			return
+		}
 	}
 }
 

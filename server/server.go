@@ -189,7 +189,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	s.http = newHTTPServer(routes(s.gateway, s.ready.Load), s.log)
-	s.mcp.start()
+	s.mcp.start(ctx)
 	return s.runtime.Recover(ctx)
 }
 

@@ -40,6 +40,7 @@ type Server struct {
 	current *session // nil while away
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the following has ended; nil before Start
+	met     chan struct{} // closed when it has told its tools for the first time
 }
 
 var _ tool.Set = (*Server)(nil)
@@ -50,7 +51,7 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("MCP server: %w", err)
 	}
 	log := cmp.Or(config.Log, slog.Default()).With("mcp", config.Name)
-	s := &Server{config: config, log: log, warned: map[string]bool{}}
+	s := &Server{config: config, log: log, warned: map[string]bool{}, met: make(chan struct{})}
 	s.dial = func() (*link, error) { return start(config, log) }
 	if config.URL != "" {
 		s.dial = func() (*link, error) { return open(config), nil }
@@ -89,6 +90,27 @@ func (s *Server) Close() {
 	<-done
 }
 
+// Await waits until a server that was started has told its tools for the first
+// time, or until ctx ends. It is for those who cannot ask again later.
+func (s *Server) Await(ctx context.Context) error {
+	select {
+	case <-s.met:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isClosed reports whether a channel that carries nothing is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // Name is the name of the configuration.
 func (s *Server) Name() string { return s.config.Name }
 
@@ -112,7 +134,9 @@ func (s *Server) session() *session {
 // publish puts a session in the place of the one before, nil for none.
 func (s *Server) publish(next *session) {
 	s.mu.Lock()
-	s.current = next
+	if s.current = next; next != nil && !isClosed(s.met) {
+		close(s.met)
+	}
 	s.mu.Unlock()
 	if s.seen != nil {
 		s.seen(s.Offers())
