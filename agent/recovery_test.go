@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json/jsontext"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 	"github.com/parley-run/parley/journal/journaltest"
 	"github.com/parley-run/parley/journal/memory"
 	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/tool"
+	"github.com/parley-run/parley/tool/tooltest"
 )
 
 // C-10.1: a crash resumes the loop where it was. Every prefix of a finished log
@@ -27,6 +30,7 @@ when has "tools"
   say "Looking. "
   call once {}
   call again {}
+  call wiki_act {}
   call nothing {}
 then
   call once {}
@@ -59,10 +63,12 @@ then
 					if n := len(l.model.sent()); n > len(whole.model.sent())-settled["model"] {
 						t.Errorf("cut at %d: %d model calls though %d of %d are on record", cut, n, settled["model"], len(whole.model.sent()))
 					}
-					if n, most := ran()["once"], wantRuns["once"]-settled["tool.once"]-open["tool.once"]; n > most {
-						t.Errorf("cut at %d: the tool that runs once ran %d times, want at most %d", cut, n, most)
+					for tool, effect := range map[string]string{"once": "tool.once", "act": "tool.wiki"} {
+						if n, most := ran()[tool], wantRuns[tool]-settled[effect]-open[effect]; n > most {
+							t.Errorf("cut at %d: %s, which runs once, ran %d times, want at most %d", cut, tool, n, most)
+						}
 					}
-					if log[cut-1].ID == "reply" && len(l.model.sent())+ran()["once"]+ran()["again"] > 0 {
+					if log[cut-1].ID == "reply" && len(l.model.sent())+ran()["once"]+ran()["again"]+ran()["act"] > 0 {
 						t.Errorf("cut at %d: a finished run called something", cut)
 					}
 					l.stop()
@@ -85,10 +91,13 @@ func countTools(l *lab) func() map[string]int {
 		})
 	}
 	l.def.Tools = []Tool{count("once", kernel.Once), count("again", kernel.Repeatable)}
+	set := tooltest.NewSet("wiki", kernel.Once)
+	set.Put(tool.Offer{Name: "act"}, count("act", kernel.Once).Run)
+	l.def.Toolsets = []tool.Set{set}
 	return func() map[string]int {
 		mu.Lock()
 		defer mu.Unlock()
-		return map[string]int{"once": ran["once"], "again": ran["again"]}
+		return maps.Clone(ran)
 	}
 }
 

@@ -24,13 +24,29 @@ const (
 	maxPages       = 16  // of the list of its tools
 	maxToolName    = 128 // bytes
 	maxDescription = 2 << 10
-	maxFrame       = 4 << 20 // of one message of a server
+	maxTold        = 128 << 10 // bytes that all tools together take in a request
+	maxFrame       = 4 << 20   // of one message of a server
 )
 
 // session is a connection with the tools that were listed last.
 type session struct {
 	conn   *connection
 	offers []tool.Offer // by name
+	told   int          // bytes that they take in a request
+}
+
+// add takes in a tool, and reports whether there was room for it. The first of a
+// name counts.
+func (s *session) add(offer tool.Offer, bytes int) bool {
+	if slices.ContainsFunc(s.offers, func(o tool.Offer) bool { return o.Name == offer.Name }) {
+		return true
+	}
+	if len(s.offers) == maxTools || s.told+bytes > maxTold {
+		return false
+	}
+	s.told += bytes
+	s.offers = append(s.offers, offer)
+	return true
 }
 
 func (s *session) has(name string) bool {
@@ -53,18 +69,7 @@ func (s *Server) list(ctx context.Context, c *connection) (*session, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list its tools: %w", err)
 		}
-		for _, listed := range page.Tools {
-			if len(current.offers) == maxTools {
-				s.refused("", fmt.Errorf("more than %d tools", maxTools))
-				break
-			}
-			if offer, err := offerOf(listed); err != nil {
-				s.refused(listed.Name, err)
-			} else if !current.hasUnsorted(offer.Name) {
-				current.offers = append(current.offers, offer)
-			}
-		}
-		if page.NextCursor == "" || len(current.offers) == maxTools {
+		if !s.take(current, page.Tools) || page.NextCursor == "" {
 			break
 		}
 		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
@@ -73,9 +78,24 @@ func (s *Server) list(ctx context.Context, c *connection) (*session, error) {
 	return current, nil
 }
 
-func (s *session) hasUnsorted(name string) bool {
-	return slices.ContainsFunc(s.offers, func(o tool.Offer) bool { return o.Name == name })
+// take adds what can be offered of a page, and reports whether there may be more.
+func (s *Server) take(current *session, page []*sdk.Tool) bool {
+	for _, listed := range page {
+		offer, err := offerOf(listed)
+		if err != nil {
+			s.refused(listed.Name, err)
+			continue
+		}
+		if !current.add(offer, len(offer.Name)+len(listed.Description)+len(offer.Schema.JSON())) {
+			s.refused("", errRoom)
+			return false
+		}
+	}
+	return true
 }
+
+// errRoom says that a server has more tools than a model is to be bothered with.
+var errRoom = fmt.Errorf("it is one of more than %d tools, or they take more than %d KiB together", maxTools, maxTold>>10)
 
 // refused says once that a tool is not offered, and why.
 func (s *Server) refused(name string, err error) {

@@ -100,6 +100,26 @@ func TestThousandTools(t *testing.T) {
 	}
 }
 
+// Tools that take too much of a request together are offered as far as there is
+// room: a server must not fill the model's window.
+func TestRoomForTools(t *testing.T) {
+	s, err := New(Config{Name: "a", Command: "x", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page []*sdk.Tool
+	for i := range 10 {
+		page = append(page, &sdk.Tool{Name: strings.Repeat("n", i+1), InputSchema: map[string]any{"type": "object", "title": strings.Repeat("a", 30<<10)}})
+	}
+	current := &session{}
+	if s.take(current, page) || len(current.offers) != 4 || current.told > maxTold {
+		t.Errorf("%d tools with %d bytes were taken, want 4 of 30 KiB", len(current.offers), current.told)
+	}
+	if !s.take(current, page[:4]) || len(current.offers) != 4 {
+		t.Errorf("%d tools after the same again, want the same", len(current.offers))
+	}
+}
+
 // What is no text is named, and an answer that has only structure is that.
 func TestResultOf(t *testing.T) {
 	for name, test := range map[string]struct {
