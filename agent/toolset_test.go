@@ -169,7 +169,8 @@ func TestArgumentsAreChecked(t *testing.T) {
 				if got := told(1); !strings.Contains(got, `has type "string", want "integer"`) || !strings.Contains(got, "was not run") {
 					t.Errorf("the model was told %q, want what does not fit", got)
 				}
-				if got := told(2); strings.Count(got, "PARLEY-FENCE close>>>") != 1 || !strings.Contains(got, "maxLength") {
+				got := told(2)
+				if !strings.HasPrefix(got, "<<<PARLEY-FENCE open: text from tool:"+name) || strings.Count(got, hostile) != 1 || !strings.Contains(got, "maxLength") {
 					t.Errorf("the model was told %q, want it within one fence", got)
 				}
 				if calls := sent[1].Messages[1].Calls; string(calls[0].Args) != `{"n":"seven"}` {

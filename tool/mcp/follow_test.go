@@ -17,6 +17,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-run/parley/kernel"
 )
 
 // A server that stays away is looked for less and less often, at least once a
@@ -48,18 +50,25 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
+// pipe is a peer's end of a way within the process.
+type pipe struct {
+	net.Conn
+	gone chan struct{} // closed when the way is cut
+}
+
 // piped is a way to a peer within the process, with the number of cuts.
-func piped(answer func(io.ReadWriteCloser)) (dial func() (*link, error), cuts *atomic.Int32) {
+func piped(answer func(pipe)) (dial func() (*link, error), cuts *atomic.Int32) {
 	cuts = new(atomic.Int32)
 	return func() (*link, error) {
 		here, there := net.Pipe()
-		done := make(chan struct{})
+		done, gone := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			answer(there)
+			answer(pipe{there, gone})
 		}()
 		return &link{transport: &sdk.IOTransport{Reader: here, Writer: here}, cut: sync.OnceFunc(func() {
 			cuts.Add(1)
+			close(gone)
 			here.Close()
 			there.Close()
 			<-done
@@ -67,25 +76,61 @@ func piped(answer func(io.ReadWriteCloser)) (dial func() (*link, error), cuts *a
 	}, cuts
 }
 
-// A server that takes everything in and never says a word is given up after its
-// time, and looked for again.
+// A server that never says a word, whether it takes in what it is told or not, is
+// given up after its time, and looked for again.
 func TestNoIntroduction(t *testing.T) {
+	for name, answer := range map[string]func(c pipe){
+		"it reads":      func(c pipe) { _, _ = io.Copy(io.Discard, c) },
+		"it reads none": func(c pipe) { <-c.gone },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log locked
+				s, err := New(Config{Name: "mute", URL: "http://127.0.0.1:1/", Log: slog.New(slog.NewTextHandler(&log, nil))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var cuts *atomic.Int32
+				s.dial, cuts = piped(answer)
+				s.Start()
+				<-time.After(10 * time.Minute)
+				s.Close()
+				if n := cuts.Load(); n < 5 {
+					t.Errorf("given up %d times in ten minutes, want about six times", n)
+				}
+				if !strings.Contains(log.String(), "did not introduce itself") {
+					t.Errorf("the log does not say why:\n%s", log.String())
+				}
+			})
+		})
+	}
+}
+
+// Close cuts the calls that are being made: it waits for none.
+func TestCloseCutsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log locked
-		s, err := New(Config{Name: "mute", URL: "http://127.0.0.1:1/", Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := New(Config{Name: "peer", URL: "http://127.0.0.1:1/", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var cuts *atomic.Int32
-		s.dial, cuts = piped(func(c io.ReadWriteCloser) { _, _ = io.Copy(io.Discard, c) })
+		s.dial, _ = piped(func(c pipe) { _ = newPeer("good").Run(context.Background(), &sdk.IOTransport{Reader: c, Writer: c}) })
 		s.Start()
-		<-time.After(10 * time.Minute)
-		s.Close()
-		if n := cuts.Load(); n < 8 {
-			t.Errorf("given up %d times in ten minutes, want about nine times", n)
+		if err := s.Await(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		if !strings.Contains(log.String(), "did not introduce itself") {
-			t.Errorf("the log does not say why:\n%s", log.String())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.Call(t.Context(), "wait", []byte(`{}`))
+			ended <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		s.Close()
+		if took := time.Since(start); took > 0 {
+			t.Errorf("Close took %v", took)
+		}
+		if err := <-ended; !errors.Is(err, kernel.ErrOutcomeUnknown) {
+			t.Errorf("the call ended with %v, want its outcome unknown", err)
 		}
 	})
 }
@@ -100,7 +145,7 @@ func TestPulse(t *testing.T) {
 		}
 		deaf := make(chan struct{})
 		var met atomic.Int32
-		s.dial, _ = piped(func(c io.ReadWriteCloser) {
+		s.dial, _ = piped(func(c pipe) {
 			if met.Add(1) > 1 {
 				_ = newPeer("good").Run(context.Background(), &sdk.IOTransport{Reader: c, Writer: c})
 				return
@@ -157,7 +202,7 @@ func TestOlderServer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.dial, _ = piped(func(c io.ReadWriteCloser) { old(c, silent) })
+				s.dial, _ = piped(func(c pipe) { old(c, silent) })
 				s.Start()
 				<-time.After(2 * connectTime)
 				synctest.Wait()
@@ -172,7 +217,7 @@ func TestOlderServer(t *testing.T) {
 }
 
 // old is a server of the first protocol, written without the SDK.
-func old(c io.ReadWriteCloser, silent bool) {
+func old(c pipe, silent bool) {
 	answers := map[string]string{
 		"initialize": `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`,
 		"tools/list": `{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]}`,
