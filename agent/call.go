@@ -71,7 +71,7 @@ func (s *callSheet) add(asked model.Call) error {
 	call := Call{ID: s.id(asked.ID), Name: asked.Name, Args: asked.Args}
 	known, ok := s.offered.listed[call.Name]
 	if !ok {
-		call.Name, call.Problem = cmp.Or(word(call.Name), "unnamed"), problemUnknown
+		call.Name, call.Problem = wordOr(call.Name, unnamedTool), problemUnknown
 	}
 	call.Set, call.Tool = known.set, known.name
 	switch {

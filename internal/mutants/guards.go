@@ -131,4 +131,65 @@ var mutants = []mutant{
 		file:  "conversation/bounds.go", from: `m.EditOf < 0 || m.EditOf > maxInteger:`, to: `m.EditOf < 0:`,
 		test: "TestTurnBounds",
 	},
+	{
+		guard: "a stranger's description does not imitate the fence (C-8.3)",
+		file:  "taint/stranger.go", from: `if neutralise(text) != text {`, to: `if false {`,
+		test: "TestStrangerRefused",
+	},
+	{
+		guard: "a stranger's description hides nothing (C-8.3)",
+		file:  "taint/stranger.go", from: `case hidden(r, before):`, to: `case hidden(r, before) && false:`,
+		test: "TestStrangerRefused",
+	},
+	{
+		guard: "the words of a stranger's schema are looked at (C-8.3)",
+		file:  "tool/mcp/list.go", from: `if token.Kind() != '"' {`, to: `if true {`,
+		test: "TestOfferOfHostile",
+	},
+	{
+		guard: "a schema that leads into a circle is refused (C-10.18)",
+		file:  "tool/bounds.go", from: "\t\treturn errEndless\n", to: "",
+		test: "TestNewSchemaRefuses",
+	},
+	{
+		guard: "a check of arguments is paid for before it is made (C-10.18)",
+		file:  "tool/bounds.go", from: `w.left -= (stepCost + size(instance) + size(m["enum"]) + size(m["const"])) * depth`, to: `w.left--`,
+		test: "TestMisfitCostsTooMuch",
+	},
+	{
+		guard: "arguments that do not fit do not reach the tool (C-10.17)",
+		file:  "agent/call.go", from: `case known.schema != nil:`, to: `case false:`,
+		test: "TestArgumentsAreChecked",
+	},
+	{
+		guard: "what does not fit is told fenced (C-10.17)",
+		file:  "agent/loop.go", from: `Did{Text: taint.Tainted(tellMisfit+call.Misfit, taint.ToolOrigin(call.Name)), Failed: true}`,
+		to:   `told(tellMisfit + call.Misfit)`,
+		test: "TestArgumentsAreChecked",
+	},
+	{
+		guard: "a call of a set that was cut is unknown (C-10.20)",
+		file:  "agent/perform.go", from: `mode == kernel.Once && (late || errors.Is(err, kernel.ErrOutcomeUnknown))`, to: `mode == kernel.Once && late`,
+		test: "TestToolsetErrors",
+	},
+	{
+		guard: "an MCP server that dies leaves a call unknown (C-10.20)",
+		file:  "tool/mcp/server.go", from: `kernel.ErrOutcomeUnknown)`, to: `tool.ErrAbsent)`,
+		test: "TestChildDies",
+	},
+	{
+		guard: "what an MCP program has started ends with it",
+		file:  "tool/mcp/child.go", from: "\t\tkillGroup(cmd) // what it has left behind\n", to: "",
+		test: "TestCloseEndsTheGroup",
+	},
+	{
+		guard: "an MCP program is given no key of Parley's",
+		file:  "tool/mcp/child.go", from: `var env []string`, to: `env := os.Environ()`,
+		test: "TestChildEnvironment",
+	},
+	{
+		guard: "headers are for the MCP server that was named",
+		file:  "tool/mcp/http.go", from: `return http.ErrUseLastResponse`, to: `return nil`,
+		test: "TestHTTPRedirect",
+	},
 }
