@@ -221,9 +221,9 @@ func (s *stream) speak() error {
 			s.news.More = true
 			return nil
 		}
-		s.frames = append(s.frames, s.words.Encoded(frameOf)...)
+		words := s.words.Encoded(frameOf)
 		s.words = nil
-		if err := s.flush(); err != nil {
+		if err := s.write(words); err != nil {
 			return err
 		}
 	}
@@ -251,8 +251,14 @@ func (s *stream) flush() error {
 	if len(s.frames) == 0 {
 		return nil
 	}
-	err := s.pipe.send(s.frames)
+	frames := s.frames
 	s.frames = nil
+	return s.write(frames)
+}
+
+// write writes frames that are not the stream's own.
+func (s *stream) write(frames []byte) error {
+	err := s.pipe.send(frames)
 	s.written = time.Now()
 	return err
 }

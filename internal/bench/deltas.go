@@ -22,32 +22,54 @@ import (
 	"github.com/parley-run/parley/model"
 )
 
-// A reply of so many deltas, one after another.
-const (
-	deltaCount = 60
-	deltaEvery = 100 * time.Millisecond
-	deltaText  = "a word or two "
+// deltaText is each of the deltas.
+const deltaText = "a word or two "
+
+// pace is how many deltas a reply has, and how far apart they are.
+type pace struct {
+	count int
+	every time.Duration
+}
+
+// play calls say for each delta at its time, until it returns false.
+func (p pace) play(say func() bool) {
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	for range p.count {
+		if <-tick.C; !say() {
+			return
+		}
+	}
+}
+
+var (
+	calm  = pace{60, 100 * time.Millisecond}
+	rapid = pace{300, 10 * time.Millisecond} // more than can be written one by one to a thousand
 )
 
 // benchDeltas measures what a delta costs the server for each subscriber, in
 // processor time, and what an open stream holds, beside a bare handler that writes
 // the same bytes. The subscribers are another process.
 func benchDeltas(ctx context.Context, b *bench) error {
-	for _, subscribers := range []int{1, 64, 1000} {
-		bare, bareHeld, err := b.bareDeltas(ctx, subscribers)
+	for _, measured := range []struct {
+		subscribers int
+		pace        pace
+	}{{1, calm}, {64, calm}, {1000, calm}, {1000, rapid}} {
+		subscribers := measured.subscribers
+		bare, bareHeld, err := b.bareDeltas(ctx, subscribers, measured.pace)
 		if err != nil {
 			return err
 		}
-		ours, held, err := b.ourDeltas(ctx, subscribers)
+		ours, held, err := b.ourDeltas(ctx, subscribers, measured.pace)
 		if err != nil {
 			return err
 		}
 		micros := func(d time.Duration) string {
 			return fmt.Sprintf("%.1f µs", float64(d)/float64(time.Microsecond))
 		}
-		b.add(fmt.Sprintf("a delta to %d subscribers, server CPU each", subscribers), micros(ours),
+		b.add(fmt.Sprintf("a delta each %v to %d subscribers, server CPU each", measured.pace.every, subscribers), micros(ours),
 			"bare net/http "+micros(bare), fmt.Sprintf("%.2f (≤ 1.1 with 1,000)", float64(ours)/float64(bare)))
-		if subscribers > 1 {
+		if subscribers > 1 && measured.pace == calm {
 			kib := func(n int64) string { return fmt.Sprintf("%.1f KiB", float64(n)/1024) }
 			b.add(fmt.Sprintf("one of %d open streams, memory", subscribers), kib(held), "bare net/http "+kib(bareHeld),
 				fmt.Sprintf("%.2f (≤ 1.1)", float64(held)/float64(bareHeld)))
@@ -57,9 +79,9 @@ func benchDeltas(ctx context.Context, b *bench) error {
 }
 
 // ourDeltas streams a reply of Parley's.
-func (b *bench) ourDeltas(ctx context.Context, subscribers int) (each time.Duration, held int64, err error) {
+func (b *bench) ourDeltas(ctx context.Context, subscribers int, p pace) (each time.Duration, held int64, err error) {
 	hub := conversation.NewHub(conversation.HubConfig{MaxReaders: subscribers})
-	h, err := b.freshLiveHouse(ctx, chatterbox{}, hub)
+	h, err := b.freshLiveHouse(ctx, chatterbox{p}, hub)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -74,7 +96,7 @@ func (b *bench) ourDeltas(ctx context.Context, subscribers int) (each time.Durat
 	if _, err := h.client.Start(ctx, &somebody, "talk"); err != nil {
 		return 0, 0, err
 	}
-	return measureDeltas(ctx, handler, "/v1/conversations/talk/events", subscribers, func() error {
+	return measureDeltas(ctx, handler, "/v1/conversations/talk/events", subscribers, p, func() error {
 		if _, err := h.client.SendTurn(ctx, &somebody, "talk", conversation.Message{Text: "go"}); err != nil {
 			return err
 		}
@@ -88,30 +110,27 @@ func (b *bench) ourDeltas(ctx context.Context, subscribers int) (each time.Durat
 }
 
 // chatterbox is a model of many deltas.
-type chatterbox struct{}
+type chatterbox struct{ pace }
 
-func (chatterbox) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.Chunk, error] {
+func (c chatterbox) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
-		tick := time.NewTicker(deltaEvery)
-		defer tick.Stop()
-		for range deltaCount {
-			<-tick.C
-			if !yield(model.Chunk{Text: deltaText}, nil) {
-				return
-			}
-		}
-		yield(model.Chunk{Finish: &model.Finish{Reason: model.FinishStop}}, nil)
+		left := false
+		c.play(func() bool {
+			left = !yield(model.Chunk{Text: deltaText}, nil)
+			return !left
+		})
+		_ = left || yield(model.Chunk{Finish: &model.Finish{Reason: model.FinishStop}}, nil)
 	}
 }
 
 // bareDeltas streams the same bytes to the same subscribers with nothing but
 // net/http.
-func (b *bench) bareDeltas(ctx context.Context, subscribers int) (each time.Duration, held int64, err error) {
+func (b *bench) bareDeltas(ctx context.Context, subscribers int, p pace) (each time.Duration, held int64, err error) {
 	frame := []byte("event: delta\ndata: {\"turn\":1,\"text\":\"" + deltaText + "\"}\n\n")
 	var mu sync.Mutex
 	var open []chan []byte
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		frames := make(chan []byte, deltaCount)
+		frames := make(chan []byte, p.count)
 		mu.Lock()
 		open = append(open, frames)
 		mu.Unlock()
@@ -129,13 +148,16 @@ func (b *bench) bareDeltas(ctx context.Context, subscribers int) (each time.Dura
 			}
 		}
 	})
-	return measureDeltas(ctx, handler, "/", subscribers, func() error {
-		tick := time.NewTicker(deltaEvery)
-		defer tick.Stop()
-		for range deltaCount {
-			<-tick.C
+	return measureDeltas(ctx, handler, "/", subscribers, p, func() error {
+		p.play(func() bool {
 			for _, frames := range open {
 				frames <- frame
+			}
+			return true
+		})
+		for _, frames := range open { // until all is written
+			for len(frames) > 0 {
+				time.Sleep(time.Millisecond)
 			}
 		}
 		return nil
@@ -144,7 +166,7 @@ func (b *bench) bareDeltas(ctx context.Context, subscribers int) (each time.Dura
 
 // measureDeltas serves the handler to subscribers of another process, and
 // measures play.
-func measureDeltas(ctx context.Context, handler http.Handler, path string, subscribers int, play func() error) (each time.Duration, held int64, err error) {
+func measureDeltas(ctx context.Context, handler http.Handler, path string, subscribers int, p pace, play func() error) (each time.Duration, held int64, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, 0, err
@@ -164,7 +186,7 @@ func measureDeltas(ctx context.Context, handler http.Handler, path string, subsc
 	if err := play(); err != nil {
 		return 0, 0, err
 	}
-	return (processorTime() - began) / time.Duration(deltaCount*subscribers), held, nil
+	return (processorTime() - began) / time.Duration(p.count*subscribers), held, nil
 }
 
 // processorTime is what this process has used.
