@@ -86,6 +86,8 @@ type Reply struct {
 	Text   string      // everything that the model said in the run, at most 256 KiB
 	Called []string    // the tools that were called, in order, with repeats (C-10.15)
 	Usage  model.Usage // of all model calls together
+
+	FirstInput int // the input tokens that the vendor reported for the first call, 0 where it reported none
 }
 
 // ModelError says that a model call failed. Its code is that of the model's

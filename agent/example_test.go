@@ -62,3 +62,19 @@ then
 	fmt.Println(reply.Called, reply.Text)
 	// Output: [weather] Take an umbrella.
 }
+
+// A summarizer folds what a model will not be shown again into a few words.
+func ExampleNewSummarizer() {
+	m, err := script.Parse("summary", []byte("otherwise\n  say \"Ann wants to see Oslo in May.\""))
+	if err != nil {
+		panic(err)
+	}
+	effect, err := agent.NewSummarizer(agent.SummarizerConfig{Model: m})
+	if err != nil {
+		panic(err)
+	}
+	summary, err := effect.Run(context.Background(), jsontext.Value(
+		`{"messages":[{"role":"user","text":{"tainted":"conversation:user","value":"I am Ann. Is May good for Oslo?"}}]}`))
+	fmt.Println(summary.(agent.Summary).Text, err)
+	// Output: Ann wants to see Oslo in May. <nil>
+}

@@ -117,6 +117,9 @@ func (l *loop) ask(round int) (Said, error) {
 		return Said{}, err
 	}
 	l.reply.Text = join(l.reply.Text, said.Text)
+	if round == 1 {
+		l.reply.FirstInput = said.Usage.InputTokens
+	}
 	l.reply.Usage.InputTokens += said.Usage.InputTokens
 	l.reply.Usage.OutputTokens += said.Usage.OutputTokens
 	switch {

@@ -60,10 +60,7 @@ func newDraft(req Request, facts taint.Text) (draft, error) {
 	d.Messages = make([]entry, 0, len(req.History)+2)
 	d.encoded = make([][]byte, 0, len(req.History)+2)
 	for _, message := range req.History {
-		e := entry{Role: message.Role, Text: message.Text}
-		if message.encoded != nil {
-			d.append(e, message.encoded)
-		} else if err := d.add(e); err != nil {
+		if err := d.lay(message); err != nil {
 			return draft{}, err
 		}
 	}
@@ -84,6 +81,16 @@ func newDraft(req Request, facts taint.Text) (draft, error) {
 
 // prompt is what is to be answered.
 func (d *draft) prompt() taint.Text { return d.Messages[d.rounds-1].Text }
+
+// lay appends an earlier message.
+func (d *draft) lay(message Message) error {
+	e := entry{Role: message.Role, Text: message.Text}
+	if message.encoded == nil {
+		return d.add(e)
+	}
+	d.append(e, message.encoded)
+	return nil
+}
 
 // add appends an entry.
 func (d *draft) add(e entry) error {

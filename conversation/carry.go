@@ -22,9 +22,12 @@ type Carry struct {
 	Ord int `json:"ord"`
 	Rec int `json:"rec"`
 	replaySet
-	Invalid int    `json:"invalid,omitzero"` // rejections that were recorded (C-13.13)
-	Dropped int    `json:"dropped,omitzero"` // rejections that were only counted (C-13.12)
-	Turns   []Turn `json:"turns"`            // oldest first
+	Invalid int `json:"invalid,omitzero"` // rejections that were recorded (C-13.13)
+	Dropped int `json:"dropped,omitzero"` // rejections that were only counted (C-13.12)
+
+	Summary Rolling `json:"summary,omitzero"` // of the turns that left the window
+	Scale   int     `json:"scale,omitzero"`   // percent, as in FitRequest
+	Turns   []Turn  `json:"turns"`            // oldest first
 
 	// Pending is the message that was consumed and not yet looked at; it is the
 	// next generation's first (C-19.4).
@@ -42,6 +45,7 @@ type Turn struct {
 	Reply  string             `json:"reply,omitzero"`
 	Status Status             `json:"status"`
 	Called []string           `json:"called,omitempty"` // tools, of a turn without a whole answer
+	Tokens int                `json:"tokens,omitzero"`  // what it costs in a prompt; 0 until it was counted (C-20.4)
 }
 
 const (
@@ -51,7 +55,7 @@ const (
 	// maxCalledTools and maxToolName are more than a turn can have called.
 	maxCalledTools = 1024
 	maxToolName    = 64
-	// fixedCarryBytes has room for all but turns and pending: a full replay set
+	// fixedCarryBytes has room for all but turns, summary and pending: a full replay set
 	// and the counters.
 	fixedCarryBytes = maxSeen*112 + 1<<10
 )
@@ -88,6 +92,9 @@ func (c Carry) valid() bool {
 		len(c.Seen) > maxSeen || c.Floor < 0 || len(c.Turns) > maxCarriedTurns || len(c.Pending.Value) == 0 {
 		return false
 	}
+	if !c.Summary.valid() || c.Scale < 0 || c.Scale > maxScale {
+		return false
+	}
 	for _, s := range c.Seen {
 		if !isSenderKey(s.Key) || s.IssuedAt <= 0 {
 			return false
@@ -105,7 +112,7 @@ func (c Carry) valid() bool {
 
 func (t Turn) valid() bool {
 	if t.Asker != nil && t.Asker.Validate() != nil || !t.User.IsTainted() ||
-		!t.Edits.IsZero() && !t.Edits.IsTainted() || len(t.Called) > maxCalledTools {
+		!t.Edits.IsZero() && !t.Edits.IsTainted() || len(t.Called) > maxCalledTools || t.Tokens < 0 || t.Tokens > maxTokens {
 		return false
 	}
 	for _, tool := range t.Called {
@@ -117,13 +124,18 @@ func (t Turn) valid() bool {
 }
 
 // trim drops the oldest turns until the carry, in JSON, has at most maxBytes,
-// or no turn is left (C-19.7). Counters, ids, floor and pending are never
-// trimmed; their own bounds keep the rest under the kernel's limit (C-19.8). It
-// is pure: the carry that it was given stays as it was.
+// or no turn is left (C-19.7); if it is too large even then, the summary goes.
+// Counters, ids, floor and pending are never trimmed; their own bounds keep the
+// rest under the kernel's limit (C-19.8). It is pure: the carry that it was given
+// stays as it was.
 func (c Carry) trim(maxBytes int) Carry {
 	whole := c.Turns
 	c.Turns = []Turn{}
 	size := jsonBytes(c)
+	if size > maxBytes {
+		c.Summary = Rolling{}
+		size = jsonBytes(c)
+	}
 	keep := len(whole)
 	for keep > 0 {
 		size += jsonBytes(whole[keep-1]) + len(",")

@@ -43,6 +43,14 @@ type Config struct {
 	Settings       Settings
 	MaxEnvelopeAge time.Duration // DefaultMaxEnvelopeAge if 0
 
+	// Counter measures texts for Settings.Budget; HeuristicTokenCounter if nil.
+	Counter TokenCounter
+
+	// Summarizer is the effect that folds evicted turns into a summary, see
+	// agent.NewSummarizer. It is registered with the flow, and used where
+	// Settings.Budget names it.
+	Summarizer kernel.Effect
+
 	// OnError is the host's only view of why a turn failed (C-11.11). It is called
 	// once for a failed turn, twice at most if the process dies meanwhile, and has
 	// 5 s; then it is left behind (C-25.4, C-25.5). If it is nil the code of the
@@ -56,8 +64,10 @@ type Config struct {
 // register [Flow.Kernel] and [Flow.Effects] with the runtime, whose features
 // inbox and continue-as-new must be on.
 type Flow struct {
-	config  Config
-	effects []kernel.Effect
+	config       Config
+	effects      []kernel.Effect
+	instructions func() []string // what each request has beside its messages; for deciders
+	meter        *meter
 }
 
 // NewFlow makes the flow. It refuses a configuration without keys, an agent
@@ -84,11 +94,29 @@ func NewFlow(config Config) (*Flow, error) {
 		return nil, err
 	}
 	config.Agent.OnDelta = config.Hub.beside(config.Agent.OnDelta)
-	effects, err := config.Agent.Effects()
-	if err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
+	flow := &Flow{config: config, meter: new(meter)}
+	if err := flow.equip(); err != nil {
+		return nil, err
 	}
-	return &Flow{config: config, effects: effects}, nil
+	return flow, nil
+}
+
+// equip makes the effects, and holds what each request will have against the
+// budget.
+func (f *Flow) equip() (err error) {
+	if f.effects, err = f.config.Agent.Effects(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	if f.instructions, err = f.config.Agent.Instructions(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	if f.config.Summarizer.ID != "" {
+		f.effects = append(f.effects, f.config.Summarizer)
+	}
+	if named := f.config.Settings.Budget.Summarizer; named != "" && named != f.config.Summarizer.ID {
+		return fmt.Errorf("the budget names the summarizer %q, which Config.Summarizer is not", named)
+	}
+	return f.checkInstructions()
 }
 
 // Kernel is the flow to register.
@@ -100,7 +128,8 @@ func (f *Flow) Kernel() kernel.Flow {
 	}
 }
 
-// Effects are the agent's effects, to be registered with the flow.
+// Effects are the agent's effects and the summarizer, to be registered with the
+// flow.
 func (f *Flow) Effects() []kernel.Effect { return f.effects }
 
 func (f *Flow) log() *slog.Logger {
@@ -168,6 +197,8 @@ type dialogue struct {
 	invalid  int
 	dropped  int
 	window   window
+	summary  Rolling
+	scale    int // of the newest fit, in percent
 }
 
 // resume takes up a conversation at the start of a generation.
@@ -182,7 +213,7 @@ func (f *Flow) resume(c *kernel.Context, carry Carry) *dialogue {
 		flow: f, c: c, owner: owner(c), settings: settings,
 		seq: carry.Seq, ord: carry.Ord, rec: carry.Rec,
 		replay: carry.replaySet, invalid: carry.Invalid, dropped: carry.Dropped,
-		window: newWindow(carry.Turns),
+		window: newWindow(carry.Turns), summary: carry.Summary, scale: carry.Scale,
 	}
 }
 
@@ -191,7 +222,7 @@ func (f *Flow) resume(c *kernel.Context, carry Carry) *dialogue {
 func (d *dialogue) carry(pending jsontext.Value) Carry {
 	return Carry{
 		V: carryVersion, Seq: d.seq, Ord: d.ord, Rec: d.rec,
-		replaySet: d.replay, Invalid: d.invalid, Dropped: d.dropped, Turns: d.window.turns,
+		replaySet: d.replay, Invalid: d.invalid, Dropped: d.dropped, Turns: d.window.turns, Summary: d.summary, Scale: d.scale,
 		Pending: taint.Value[jsontext.Value]{Origin: taint.OriginUser, Value: pending},
 	}.trim(d.settings.MaxCarryBytes)
 }

@@ -40,6 +40,11 @@ func idUser(n int) string    { return loopID(n) + suffixUser }
 func idReply(n int) string   { return loopID(n) + suffixReply }
 func idDropped(n int) string { return loopID(n) + ":dropped" }
 
+func idFit(n int) string        { return "conv#fit:" + strconv.Itoa(n) }
+func idSummarize(n int) string  { return loopID(n) + ":summarize" } // the step
+func idSummarized(n int) string { return idSummarize(n) + ":outcome" }
+func idSummary(n int) string    { return loopID(n) + ":summary" }
+
 // recordRole returns whose record stands under the id of a decision, and false
 // if no record does.
 func recordRole(id string) (Role, bool) {

@@ -136,14 +136,15 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 		ID: "test", System: taint.Plain(p.system), Model: counted{played, calls}, Log: quiet, Tools: tools,
 	}
 	var other []kernel.Effect
+	summarizer := summing(calls)
 	if p.beside {
-		other = beside(&definition, calls)
+		other, summarizer = beside(&definition, calls), kernel.Effect{} // it has one of its own
 	}
 	flow, err := conversation.NewFlow(conversation.Config{
 		BargeIn: source,
 		Keys:    keys, Settings: p.settings, Log: quiet, Hub: conversation.NewHub(conversation.HubConfig{}),
 		OnError: func(string, error, conversation.Where) { calls.add("onError") },
-		Agent:   definition,
+		Agent:   definition, Summarizer: summarizer,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -331,6 +332,7 @@ func plans() map[string]plan {
 
 func dialogues() map[string]plan {
 	return map[string]plan{
+		"a budget with summaries": budgeted(),
 		"interruptions": {
 			script: `when has "long"
   words "I was going to say" 1s
@@ -555,7 +557,11 @@ func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot 
 					effectOf[step] = string(request.Effect)
 					requested[effectOf[step]]++
 				case kernel.KindSettled:
-					settled[effectOf[step]]++
+					if result, err := kernel.DecodeEvent[kernel.Settled](e); err != nil {
+						t.Fatal(err)
+					} else if result.Fault == "" { // a failure is run again until a decision around it is on record (C-6.7)
+						settled[effectOf[step]]++
+					}
 				}
 			}
 		}
@@ -595,6 +601,9 @@ func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot 
 	most := want.calls["model"]
 	if p.bargeIn {
 		most++ // a turn may come further than it did before one cuts in
+	}
+	if ran := calls.n["summarize"]; ran+settled["summarize"] > want.calls["summarize"] {
+		t.Errorf("hot %d: the summarizer ran %d times after %d results; want %d in all", hot, ran, settled["summarize"], want.calls["summarize"])
 	}
 	if ran := calls.n["model"]; ran+settled["model"] > most {
 		t.Errorf("hot %d: the model was called %d times after %d results; want at most %d in all", hot, ran, settled["model"], most)

@@ -22,7 +22,7 @@ import (
 
 // TestManyRandomDialogues plays ten thousand random dialogues in virtual time: a model
 // that says, calls and fails what it likes, and sometimes overlooks that it is cut;
-// tools that take their time; and a person who cuts in, stops, edits and repeats
+// tools and summaries that take their time; and a person who cuts in, stops, edits and repeats
 // whenever it comes to mind, while the process is restarted now and then. Every
 // request holds what every vendor wants, no call is without its result, each
 // message has one answer, and each word that was shown by the run whose answer is
@@ -60,6 +60,10 @@ func playRandom(t *testing.T, seed uint64) (cuts int) {
 	said := newEar()
 	s.config.Agent.OnDelta = said.hear
 	s.config.Agent.Tools = []agent.Tool{dawdling("look", kernel.Repeatable), dawdling("act", kernel.Once)}
+	if seed%3 == 0 { // turns leave the window, and summaries of them take their time and sometimes fail
+		s.config.Settings.MaxWindowTurns = 1
+		s.summarize(wide, hesitating)
+	}
 	for range 2 + random.IntN(5) {
 		switch random.IntN(10) {
 		case 0:
@@ -88,6 +92,20 @@ func playRandom(t *testing.T, seed uint64) (cuts int) {
 	checkAnswered(t, s)
 	s.stop()
 	return cuts
+}
+
+// hesitating is a summarizer whose time and outcome follow from its input.
+func hesitating(ctx context.Context, input jsontext.Value) (any, error) {
+	h := fnv.New32()
+	h.Write(input)
+	select {
+	case <-time.After(time.Duration(h.Sum32()%5000) * time.Millisecond):
+	case <-ctx.Done():
+	}
+	if h.Sum32()%4 == 0 || ctx.Err() != nil {
+		return nil, model.ErrUnavailable
+	}
+	return agent.Summary{Text: fmt.Sprint("so far ", h.Sum32())}, nil
 }
 
 // checkAnswered: each accepted message has one reply, in its turn; and each call

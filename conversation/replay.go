@@ -52,3 +52,6 @@ func (r *replaySet) enter(s Seen) {
 		r.Seen = slices.Delete(r.Seen, 0, 1)
 	}
 }
+
+// withdraw takes back that the id which entered last began a turn.
+func (r *replaySet) withdraw() { r.Seen[len(r.Seen)-1].Turn = false }

@@ -217,7 +217,7 @@ func TestFitNeverSkips(t *testing.T) {
 	for i, size := range []int{10, 10, 10_000, 10} {
 		w.add(Turn{Turn: i + 1, User: taint.Tainted(strings.Repeat("x", size), taint.OriginUser)})
 	}
-	w.fit(10, 1000)
+	w.keep(w.most(10, 1000))
 	if len(w.turns) != 1 || w.turns[0].Turn != 4 {
 		t.Errorf("the window keeps %d turns, from %d on", len(w.turns), w.turns[0].Turn)
 	}

@@ -18,6 +18,8 @@ type Settings struct {
 	MaxInvalidRecords int `json:"maxInvalidRecords"` // rejections that are recorded; 100 (C-13.13)
 
 	Agent agent.Limits `json:"agent"` // those of Config.Agent; NewFlow puts them here
+
+	Budget Budget `json:"budget,omitzero"` // none in logs that are older than it, and if zero
 }
 
 const (
@@ -47,6 +49,7 @@ func (s Settings) withDefaults() Settings {
 		}
 	}
 	s.Agent = s.Agent.WithDefaults()
+	s.Budget = s.Budget.withDefaults()
 	return s
 }
 
@@ -78,9 +81,18 @@ func (s Settings) check() error {
 		return fmt.Errorf("settings MaxCarryBytes %d and MaxTurnChars %d could make a carry larger than the kernel's %d bytes",
 			s.MaxCarryBytes, s.MaxTurnChars, kernel.MaxCarryBytes)
 	}
-	return nil
+	return s.Budget.check()
 }
 
 // windowBytes is how much of a carry its turns may take: the window is kept
 // within it, so that the trim at a rotation is the last resort.
-func (s Settings) windowBytes() int { return s.MaxCarryBytes - fixedCarryBytes }
+func (s Settings) windowBytes() int { return s.MaxCarryBytes - fixedCarryBytes - s.summaryBytes() }
+
+// summaryBytes is how much of a carry a summary may take: a quarter of what is
+// not fixed, where there is a summarizer.
+func (s Settings) summaryBytes() int {
+	if s.Budget.Summarizer == "" {
+		return 0
+	}
+	return (s.MaxCarryBytes - fixedCarryBytes) / 4
+}

@@ -40,9 +40,28 @@ func (d *dialogue) consume(payload jsontext.Value) (closed bool) {
 		})
 		return true
 	default:
-		d.turn(n, b, v)
+		d.hear(n, b, v)
 	}
 	return false
+}
+
+// hear takes an admitted message into a turn, if it fits into the model's window
+// (C-20.5).
+func (d *dialogue) hear(n int, b body, v verdict) {
+	turn := Turn{Turn: d.seq + 1, Asker: b.Asker, User: taint.Tainted(b.Text, taint.OriginUser)}
+	user := Record{Turn: turn.Turn, Role: RoleUser, Status: StatusAccepted, Text: b.Text, Asker: b.Asker, Time: v.At}
+	if b.EditOf != nil {
+		edited := d.window.find(*b.EditOf)
+		user.EditOf, user.EditOfTurn, turn.Edits = edited.Ord, edited.Turn, edited.quote()
+	}
+	fit := d.fit(n, turn)
+	if !fit.OK {
+		d.replay.withdraw()
+		v.Reason = ReasonPromptTooLarge
+		d.reject(n, b, v)
+		return
+	}
+	d.turn(n, turn, user, fit)
 }
 
 func (d *dialogue) admission() admission {
@@ -110,28 +129,40 @@ func (d *dialogue) drop(n int) {
 // turn records the message, answers it, and records the answer (C-13.16). The
 // answer's decision stands around the whole loop: a replay takes the record and
 // does not reach the loop (C-13.20, C-25.6).
-func (d *dialogue) turn(n int, b body, v verdict) {
-	turn := Turn{Turn: d.seq + 1, Asker: b.Asker, User: taint.Tainted(b.Text, taint.OriginUser)}
-	user := Record{Turn: turn.Turn, Role: RoleUser, Status: StatusAccepted, Text: b.Text, Asker: b.Asker, Time: v.At}
-	if b.EditOf != nil {
-		edited := d.window.find(*b.EditOf)
-		user.EditOf, user.EditOfTurn, turn.Edits = edited.Ord, edited.Turn, edited.quote()
-	}
+func (d *dialogue) turn(n int, turn Turn, user Record, fit Fit) {
 	d.seq++
-	d.window.fit(d.settings.MaxWindowTurns, d.settings.windowBytes())
+	d.window.price(fit.Counted)
+	evicted := d.window.keep(fit.Keep)
 	watch := d.watch()
 	defer watch.end()
 	turn.Ord = d.record(idUser(n), func(ctx context.Context) keptRecord {
 		watch.open(ctx)
 		return keptRecord{Record: user}
 	}).Ord
+	summary, tokens := d.fold(n, evicted, fit)
+	p := prompt{turn, summary, tokens}
 	reply := d.record(idReply(n), func(ctx context.Context) keptRecord {
-		r := d.answer(ctx, n, turn, watch)
-		r.Turn, r.Role, r.Asker, r.Time = turn.Turn, RoleAssistant, b.Asker, now()
+		r := d.answer(ctx, n, p, watch)
+		r.Turn, r.Role, r.Asker, r.Time = turn.Turn, RoleAssistant, user.Asker, now()
 		return r
 	})
 	turn.Reply, turn.Status, turn.Called = reply.Text, reply.Status, reply.Called
 	d.window.add(turn)
+}
+
+// prompt is what a turn's first request is made of.
+type prompt struct {
+	turn    Turn
+	summary bool // the summary stands before the window
+	tokens  int  // predicted by the fit, 0 without a budget
+}
+
+// history is what stands before the prompt (C-13.18).
+func (d *dialogue) history(p prompt) []agent.Message {
+	if !p.summary {
+		return d.window.history
+	}
+	return slices.Concat(d.summary.part().Messages, d.window.history)
 }
 
 // record makes a transcript record under the next ordinal (C-15.7). A record
@@ -153,9 +184,10 @@ func (d *dialogue) record(id string, make func(context.Context) keptRecord) kept
 // answer runs the loop and makes what came of it a record: a reply, what there
 // was of one that was cut (C-14.7), or a failure with a fixed reason and an id,
 // whose cause goes to the host alone (C-25.1 to C-25.4).
-func (d *dialogue) answer(ctx context.Context, n int, turn Turn, watch *cutIn) keptRecord {
+func (d *dialogue) answer(ctx context.Context, n int, p prompt, watch *cutIn) keptRecord {
 	var t trouble
-	reply, err := d.converse(n, turn, watch, &t)
+	reply, err := d.converse(n, p, watch, &t)
+	d.compare(p.tokens, reply, err)
 	r := keptRecord{Record: Record{Status: StatusComplete, Text: reply.Text}}
 	if err == nil {
 		return r
@@ -172,7 +204,7 @@ func (d *dialogue) answer(ctx context.Context, n int, turn Turn, watch *cutIn) k
 }
 
 // converse runs the loop. A panic of it is a failure like others.
-func (d *dialogue) converse(n int, turn Turn, watch *cutIn, t *trouble) (reply agent.Reply, err error) {
+func (d *dialogue) converse(n int, p prompt, watch *cutIn, t *trouble) (reply agent.Reply, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w in the agent's loop: %T", kernel.ErrPanic, r)
@@ -186,12 +218,12 @@ func (d *dialogue) converse(n int, turn Turn, watch *cutIn, t *trouble) (reply a
 		defer voice.end() // before the record of the turn is durable
 		scoped = scoped.With(voice.within)
 	}
-	prompt, err := taint.Reveal(turn.asked(), taint.OriginUser)
+	text, err := taint.Reveal(p.turn.asked(), taint.OriginUser)
 	if err != nil {
 		return agent.Reply{}, err
 	}
 	request := agent.Request{
-		LoopID: loopID(n), History: d.window.history, Prompt: prompt, PromptOrigin: taint.OriginUser,
+		LoopID: loopID(n), History: d.history(p), Prompt: text, PromptOrigin: taint.OriginUser,
 	}
 	if watch != nil {
 		request.Signal = watch.signal

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/parley-run/parley/agent"
@@ -52,16 +53,46 @@ func (w *window) find(ord int) *Turn {
 	return &w.turns[i]
 }
 
-// fit evicts the oldest turns: at most maxTurns stay, the newest ones in a row,
-// and no more of them than maxBytes hold. It ends at the first turn that is too
-// large and never skips one to keep an older one (C-20.3, C-20.13).
-func (w *window) fit(maxTurns, maxBytes int) {
+// most is how many turns may stay whatever they cost a model: the newest ones in
+// a row, at most maxTurns, and no more of them than maxBytes hold. It ends at
+// the first turn that is too large and never skips one to keep an older one
+// (C-20.3, C-20.13).
+func (w *window) most(maxTurns, maxBytes int) int {
 	keep, bytes := len(w.turns), 0
 	for keep > 0 && len(w.turns)-keep < maxTurns && bytes+w.sizes[keep-1] <= maxBytes {
 		keep--
 		bytes += w.sizes[keep]
 	}
-	w.turns, w.sizes, w.history = w.turns[keep:], w.sizes[keep:], w.history[2*keep:]
+	return len(w.turns) - keep
+}
+
+// parts is what the turns send, and what that costs where it is known.
+func (w *window) parts() []FitPart {
+	parts := make([]FitPart, len(w.turns))
+	for i, turn := range w.turns {
+		parts[i] = FitPart{Tokens: turn.Tokens, Messages: w.history[2*i : 2*i+2]}
+	}
+	return parts
+}
+
+// price enters the costs that a fit found, newest turn first: those of the turns
+// that had none (C-20.4, C-20.11).
+func (w *window) price(counted []int) {
+	for i := len(w.turns) - 1; i >= 0 && len(counted) > 0; i-- {
+		if w.turns[i].Tokens == 0 {
+			w.turns[i].Tokens = counted[0]
+			w.sizes[i] += len(`,"tokens":`) + len(strconv.Itoa(counted[0]))
+			counted = counted[1:]
+		}
+	}
+}
+
+// keep evicts all but the newest turns, and returns what the others sent.
+func (w *window) keep(turns int) (evicted []agent.Message) {
+	gone := max(len(w.turns)-turns, 0)
+	evicted = w.history[:2*gone]
+	w.turns, w.sizes, w.history = w.turns[gone:], w.sizes[gone:], w.history[2*gone:]
+	return evicted
 }
 
 // asked is the user's text as a prompt has it: that of an edit says first what it

@@ -32,9 +32,20 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 	if system == "" {
 		system = defaultSystem
 	}
+	// It is registered whether the settings use it or not: a generation that used
+	// it goes on (C-11.16).
+	summarizer, err := agent.NewSummarizer(agent.SummarizerConfig{Model: m, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	var counter conversation.TokenCounter
+	if exact, ok := m.(model.Counter); ok { // C-9.5
+		counter = conversation.ExactTokenCounter{Model: exact}
+	}
 	return conversation.NewFlow(conversation.Config{
 		Keys: keys, Hub: around.hub,
 		BargeIn: around.bargeIn, StopOnly: !settings.interrupts(),
+		Counter: counter, Summarizer: summarizer,
 		Agent: agent.Definition{
 			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Toolsets: around.sets, Log: log,
 		},
@@ -42,6 +53,7 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 			RotateEveryTurns: settings.RotateEveryTurns,
 			MaxTurnChars:     settings.MaxTurnChars,
 			MaxWindowTurns:   settings.MaxWindowTurns,
+			Budget:           settings.budget(),
 		},
 		// The operator's view: what went wrong, under the id that the person was
 		// given. It holds what a vendor answered, and no text of a conversation.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json/jsontext"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -17,7 +18,8 @@ import (
 	"github.com/parley-run/parley/model/script"
 )
 
-// talked is a store with a conversation "talk" of several generations.
+// talked is a store with a conversation "talk" of several generations, with
+// verdicts of a budget and with summaries.
 func talked(t *testing.T) journal.Store {
 	t.Helper()
 	store := memory.New()
@@ -26,11 +28,11 @@ func talked(t *testing.T) journal.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := script.Parse("script", []byte("when has \"clock\"\n call clock {}\nthen\n say \"late\"\nwhen has \"break\"\n fail refused\notherwise\n reply\n"))
+	m, err := script.Parse("script", []byte("when system \"memory of a long conversation\"\n say \"so far\"\nwhen has \"clock\"\n call clock {}\nthen\n say \"late\"\nwhen has \"break\"\n fail refused\notherwise\n reply\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := Settings{RotateEveryTurns: 2}
+	settings := Settings{RotateEveryTurns: 2, MaxWindowTurns: 1, ContextWindow: 4000}
 	log := slog.New(slog.DiscardHandler)
 	flow, err := newFlow(settings, keys, m, surroundings{}, log)
 	if err != nil {
@@ -66,7 +68,25 @@ func talked(t *testing.T) journal.Store {
 			break
 		}
 	}
+	if log := fmt.Sprint(contents(t, store)); !strings.Contains(log, "conv#o3:summary") || !strings.Contains(log, "conv#fit:5") {
+		t.Error("the log has no verdict, or no summary")
+	}
 	return store
+}
+
+// contents are the ids of all facts of "talk".
+func contents(t *testing.T, store journal.Store) (ids []string) {
+	t.Helper()
+	for generation := range 3 {
+		events, err := store.ReadRange(t.Context(), kernel.StreamOf("talk", generation), 0, 1000, journal.Forward)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
 }
 
 // Every generation is replayed with other keys, without the model, and without

@@ -72,6 +72,7 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Settings = config.Settings.withWindow(config.Getenv, config.Log)
 	if err := config.Settings.check(m, peers.sets(), config.Log); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,9 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/parley-run/parley/agent"
+	"github.com/parley-run/parley/conversation"
 )
 
 // maxSettingsBytes is the largest configuration file.
@@ -37,9 +40,27 @@ type Settings struct {
 	MaxTurnChars     int `toml:"max_turn_chars"`     // C-11.5
 	MaxWindowTurns   int `toml:"max_window_turns"`   // C-20.13
 
+	// ContextWindow and ReserveOutputTokens are the budget of a request, in tokens
+	// (C-20). Zero, they are those of the model where it is known; where it is not,
+	// there is no budget.
+	ContextWindow       int `toml:"context_window"`
+	ReserveOutputTokens int `toml:"reserve_output_tokens"`
+	// Summarize says whether the model sums up the turns that leave its window
+	// (C-21.2); nil means yes.
+	Summarize *bool `toml:"summarize"`
+
 	// MCP are the MCP servers whose tools the agent has, by name: 1 to 24 letters,
 	// digits and '-'.
 	MCP map[string]MCP `toml:"mcp"`
+}
+
+// budget is that of the conversations.
+func (s Settings) budget() conversation.Budget {
+	b := conversation.Budget{ContextWindow: s.ContextWindow, ReserveOutputTokens: s.ReserveOutputTokens}
+	if s.ContextWindow != 0 && (s.Summarize == nil || *s.Summarize) {
+		b.Summarizer = agent.DefaultSummarizer
+	}
+	return b
 }
 
 // interrupts reports whether messages cut in.

@@ -30,6 +30,9 @@ barge_in = false
 rotate_every_turns = 7
 max_turn_chars = 1000
 max_window_turns = 8
+context_window = 9000
+reserve_output_tokens = 500
+summarize = false
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +40,7 @@ max_window_turns = 8
 	want := server.Settings{
 		Listen: "127.0.0.1:0", Model: "script:demo.txt", System: "Be brief.", BargeIn: new(false),
 		RotateEveryTurns: 7, MaxTurnChars: 1000, MaxWindowTurns: 8,
+		ContextWindow: 9000, ReserveOutputTokens: 500, Summarize: new(bool),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ReadSettings (-want +got):\n%s", diff)
@@ -53,6 +57,7 @@ func TestReadSettingsErrors(t *testing.T) {
 		"text for a number":   {"\n\nrotate_every_turns = \"sekrit\"\n", `:3:22: key "rotate_every_turns" has a value of the wrong type`},
 		"text for a switch":   {"barge_in = \"sekrit\"\n", `:1:12: key "barge_in" has a value of the wrong type`},
 		"number for a switch": {"barge_in = 1\n", `:1:12: key "barge_in" has a value of the wrong type`},
+		"text for the other":  {"summarize = \"sekrit\"\n", `:1:13: key "summarize" has a value of the wrong type`},
 		"list for a number":   {"max_turn_chars = [\"sekrit\"]\n", `:1:18: key "max_turn_chars" has a value of the wrong type`},
 		"open string":         {"model = \"sekrit", `:1:15: unterminated`},
 		"defined twice":       {"model = \"sekrit\"\nmodel = \"eliza\"\n", `:2:1: `},

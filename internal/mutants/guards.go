@@ -50,7 +50,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "the prompt is tainted (C-13.17)",
-		file:  "conversation/turn.go", from: `Prompt: prompt, PromptOrigin: taint.OriginUser,`, to: `Prompt: prompt,`,
+		file:  "conversation/turn.go", from: `Prompt: text, PromptOrigin: taint.OriginUser,`, to: `Prompt: text,`,
 		test: "TestDialogue",
 	},
 	{
@@ -191,5 +191,31 @@ var mutants = []mutant{
 		guard: "headers are for the MCP server that was named",
 		file:  "tool/mcp/http.go", from: `return http.ErrUseLastResponse`, to: `return nil`,
 		test: "TestHTTPRedirect",
+	},
+	{
+		guard: "the budget evicts (C-20.2)",
+		file:  "conversation/turn.go", from: `evicted := d.window.keep(fit.Keep)`, to: `evicted := d.window.keep(len(d.window.turns))`,
+		test: "TestRequestsFit",
+	},
+	{
+		guard: "the costs that are on record serve (C-20.12)",
+		file:  "conversation/turn.go", from: "\td.window.price(fit.Counted)\n", to: "",
+		test: "TestReplayWithAnotherCounter",
+	},
+	{
+		guard: "the outcome of the summarizer is recorded (C-21.9)",
+		file:  "conversation/summary.go", from: `out, err := d.c.Decide(idSummarized(n), SourceBudget, func(context.Context) (summarized, error) {`,
+		to:   `out, err := func(f func(context.Context) (summarized, error)) (summarized, error) { return f(nil) }(func(context.Context) (summarized, error) {`,
+		test: "TestFailingSummarizer",
+	},
+	{
+		guard: "a summary without room is left out of the turn (C-21.6)",
+		file:  "conversation/summary.go", from: `fit.DropSummary || beside+cost > d.room(fit.Scale)`, to: `fit.DropSummary`,
+		test: "TestNewSummaryBesideALargePrompt",
+	},
+	{
+		guard: "a carried summary is tainted as one (C-21.4)",
+		file:  "conversation/summary.go", from: `r.IsZero() || r.Text.Origin() == taint.OriginSummary && r.Tokens`, to: `r.IsZero() || r.Tokens`,
+		test: "TestCarriedSummary",
 	},
 }

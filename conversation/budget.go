@@ -1,0 +1,144 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/parley-run/parley/agent"
+	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/model"
+)
+
+// Budget keeps a turn's first request within a model's context window (C-20). A
+// zero Budget is none: then only the number and the bytes of earlier turns are
+// bounded. It is recorded with the other settings of a generation; what counts
+// is [Config.Counter].
+type Budget struct {
+	ContextWindow       int `json:"contextWindow"`       // tokens of a request and its reply
+	ReserveOutputTokens int `json:"reserveOutputTokens"` // of these, what is left free for the reply
+	MaxSummaryTokens    int `json:"maxSummaryTokens"`    // to which a summary is cut; a quarter of the window if 0 (C-21.5)
+
+	// Summarizer names Config.Summarizer, which folds evicted turns into a rolling
+	// summary. Empty, evicted turns are just left out (C-21.12). The effect has to
+	// stay in the configuration while a generation that recorded it goes on.
+	Summarizer kernel.EffectID `json:"summarizer,omitzero"`
+}
+
+// IsZero reports whether there is no budget.
+func (b Budget) IsZero() bool { return b == Budget{} }
+
+func (b Budget) withDefaults() Budget {
+	b.MaxSummaryTokens = cmp.Or(b.MaxSummaryTokens, b.ContextWindow/4)
+	return b
+}
+
+// check refuses a window that leaves nothing for a prompt (C-20.14).
+func (b Budget) check() error {
+	for _, field := range []struct {
+		name  string
+		value int
+	}{
+		{"ContextWindow", b.ContextWindow},
+		{"ReserveOutputTokens", b.ReserveOutputTokens},
+		{"MaxSummaryTokens", b.MaxSummaryTokens},
+	} {
+		if field.value < 0 || field.value > maxTokens {
+			return fmt.Errorf("setting %s is %d, not within 0 and %d", field.name, field.value, maxTokens)
+		}
+	}
+	if !b.IsZero() && b.ContextWindow <= b.ReserveOutputTokens {
+		return fmt.Errorf("setting ContextWindow is %d, which leaves nothing beside ReserveOutputTokens %d", b.ContextWindow, b.ReserveOutputTokens)
+	}
+	return nil
+}
+
+// limit is how many of the counter's tokens a request may have.
+func (b Budget) limit(scale int) int { return scaled(b.ContextWindow-b.ReserveOutputTokens, scale) }
+
+// fit asks which earlier turns stay beside a turn's prompt, and records the
+// verdict (C-20.11): a replay applies it whatever the counter says now, and
+// counts no old text again (C-20.12). Without a budget number and bytes decide
+// alone, which follows from the dialogue.
+func (d *dialogue) fit(n int, turn Turn) Fit {
+	b := d.settings.Budget
+	most := d.window.most(d.settings.MaxWindowTurns, d.settings.windowBytes())
+	if b.IsZero() {
+		return Fit{OK: true, Keep: most}
+	}
+	if b.Summarizer != "" && most < len(d.window.turns) {
+		most = d.window.most(slack(d.settings.MaxWindowTurns), slack(d.settings.windowBytes()))
+	}
+	fit, err := d.c.Decide(idFit(n), SourceBudget, func(ctx context.Context) (Fit, error) {
+		ctx, cancel := context.WithTimeout(ctx, countTime)
+		defer cancel()
+		return FitToWindow(ctx, d.fitRequest(turn, most)), nil
+	})
+	if err != nil {
+		return Fit{OK: true, Keep: most} // a verdict that cannot be had evicts nothing
+	}
+	d.scale = fit.Scale
+	return fit
+}
+
+// room is how many of the counter's tokens the fit may give away: what a memory
+// recalls joins the request later. By the heuristic no script has more than one
+// token in two bytes; a memory gets no more than half of the limit.
+func (d *dialogue) room(scale int) int {
+	limit := d.settings.Budget.limit(scale)
+	return limit - min(d.settings.Agent.RecalledBytes()/2, limit/2)
+}
+
+// slack is what an eviction that costs a summary leaves of a bound: seven eighths,
+// so that not every turn from then on evicts one and costs another.
+func slack(bound int) int { return bound - bound/8 }
+
+// fitRequest is what a decider asks of the fit.
+func (d *dialogue) fitRequest(turn Turn, most int) FitRequest {
+	b := d.settings.Budget
+	r := FitRequest{
+		ContextWindow: b.ContextWindow, ReserveOutputTokens: b.ReserveOutputTokens,
+		Scale:  cmp.Or(d.flow.meter.scale(d.c.Execution()), d.scale),
+		System: d.flow.instructions(), Summary: d.summary.part(), Prompt: agent.NewMessage(model.User, turn.asked()),
+		Turns: d.window.parts(), Most: most, Counter: d.flow.config.Counter,
+	}
+	limit := b.limit(r.Scale)
+	r.Aside = limit - d.room(r.Scale)
+	if b.Summarizer != "" {
+		r.SummaryRoom = min(b.MaxSummaryTokens, d.settings.summaryBytes()/2) + summaryFrame + limit - slack(limit)
+	}
+	return r
+}
+
+// checkInstructions refuses a system prompt and tools that leave no room for any
+// message: each would be rejected (T73).
+func (f *Flow) checkInstructions() error {
+	b := f.config.Settings.Budget
+	if b.IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), countTime)
+	defer cancel()
+	if tokens, limit := newMeasure(ctx, f.config.Counter).texts(f.instructions()), b.limit(0); tokens >= limit {
+		return fmt.Errorf("system prompt and tools have %d tokens, which is all of the %d that ContextWindow leaves beside ReserveOutputTokens", tokens, limit)
+	}
+	return nil
+}
+
+// compare holds what the fit predicted of a turn's first request against what
+// came of it (T82b).
+func (d *dialogue) compare(predicted int, reply agent.Reply, err error) {
+	if d.settings.Budget.IsZero() {
+		return
+	}
+	conversation := d.c.Execution()
+	if errors.Is(err, model.ErrOverflow) {
+		d.flow.meter.overflowed(conversation, d.scale)
+		return
+	}
+	if d.flow.meter.observe(conversation, predicted, reply.FirstInput) {
+		d.flow.log().Warn("the token counter is far off what the model's service reports; a counter of that model's would fill the window better",
+			"conversation", conversation, "turn", d.seq, "predicted", predicted, "reported", reply.FirstInput)
+	}
+}
