@@ -30,8 +30,9 @@ func (e *InterruptedError) FaultCode() string { return "AGENT_INTERRUPTED" }
 
 type signalKey struct{}
 
-// within puts the signal into the contexts of the run's effects.
-func (s Signal) within(ctx context.Context) context.Context {
+// Within puts the signal into the contexts of effects, where the model calls and the
+// summarizers that are made in them find it. Run does so for its own.
+func (s Signal) Within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, signalKey{}, s)
 }
 

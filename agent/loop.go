@@ -48,7 +48,7 @@ func Run(c *kernel.Context, def Definition, req Request) (Reply, error) {
 	if req.LoopID == "" || req.Prompt == "" {
 		return Reply{}, errors.New("a run of the loop needs an id and a prompt")
 	}
-	l := &loop{c: c.With(req.Signal.within), id: req.LoopID, def: def, signal: req.Signal, limits: def.Limits.WithDefaults()}
+	l := &loop{c: c.With(req.Signal.Within), id: req.LoopID, def: def, signal: req.Signal, limits: def.Limits.WithDefaults()}
 	draft, err := newDraft(req, l.recall(req.Prompt))
 	if err != nil {
 		return Reply{}, err

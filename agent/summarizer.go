@@ -75,17 +75,17 @@ func NewSummarizer(config SummarizerConfig) (kernel.Effect, error) {
 		},
 		Run: func(ctx context.Context, input jsontext.Value) (any, error) {
 			summary, err := config.summarize(ctx, limited, input)
-			if err != nil {
+			if _, cut := errors.AsType[*model.InterruptedError](err); err != nil && !cut {
 				step, _ := kernel.StepFrom(ctx)
 				config.Log.Warn("a summary failed", "execution", step.Execution, "step", step.ID, "attempt", step.Attempt, "code", fault.CodeOf(err))
-				return nil, err
 			}
-			return summary, nil
+			return summary, err
 		},
 	}, nil
 }
 
-// summarize makes one attempt.
+// summarize makes one attempt. An interruption of the run or turn that waits for it
+// ends it, since what is to be cut must not wait for a summary.
 func (s SummarizerConfig) summarize(ctx context.Context, m model.Model, input jsontext.Value) (Summary, error) {
 	step, _ := kernel.StepFrom(ctx)
 	t, err := transcriptOf(step, input)
@@ -101,15 +101,21 @@ func (s SummarizerConfig) summarize(ctx context.Context, m model.Model, input js
 		Messages:        []model.Message{{Role: model.User, Text: text}},
 		MaxOutputTokens: s.MaxOutputTokens,
 	}
-	call, cancel := context.WithCancel(ctx)
-	defer cancel()
+	call, interrupted, release := signalFrom(ctx).merged(ctx)
+	defer release()
+	if isClosed(interrupted) {
+		return Summary{}, &model.InterruptedError{}
+	}
 	if s.ModelLimits.Total > 0 { // for a model that overlooks its limits
-		call, cancel = context.WithTimeout(call, s.ModelLimits.Total+grace)
+		limited, cancel := context.WithTimeout(call, s.ModelLimits.Total+grace)
 		defer cancel()
+		call = limited
 	}
 	l := &listener{room: newRoom(replyCut)}
 	err = guarded(call, func() error { return l.listen(call, m.Stream(call, req)) })
 	switch {
+	case err != nil && isClosed(interrupted):
+		return Summary{}, &model.InterruptedError{}
 	case errors.Is(err, errDeaf):
 		return Summary{}, fmt.Errorf("%w: %w", model.ErrTimeout, err)
 	case err != nil:

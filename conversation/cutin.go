@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/kernel"
 )
 
@@ -55,6 +56,15 @@ func (c *cutIn) subscribe(ctx context.Context) {
 		return
 	}
 	c.arrivals, c.alive, c.release = arrivals, alive, release
+}
+
+// interrupts is the signal for a run of the loop, and for all else that a turn
+// waits for; nil where nothing cuts turns.
+func (c *cutIn) interrupts() agent.Signal {
+	if c == nil {
+		return nil
+	}
+	return c.signal
 }
 
 // signal is the turn's [agent.Signal]. A recovered turn subscribes here, if

@@ -59,18 +59,26 @@ type summaryCut struct {
 	LeftOut bool `json:"leftOut,omitzero"` // there is no room for it in this turn's prompt
 }
 
-// fold folds evicted turns into the rolling summary. It says whether the turn's
-// prompt has the summary, and what that request is predicted to cost. Nothing of
-// it can fail the turn: where the summarizer fails, whatever the reason, the old
-// summary stays and the evicted turns are left out (C-21.7). Only what ends the
-// execution itself passes through, by Goexit (C-21.8, K2).
-func (d *dialogue) fold(n int, evicted []agent.Message, fit Fit) (shown bool, predicted int) {
+// fold evicts the turns that the fit does not keep, and folds them into the rolling
+// summary. It says whether the turn's prompt has the summary, and what that
+// request is predicted to cost. Nothing of it can fail the turn: where the
+// summarizer fails, whatever the reason, the old summary stays and the evicted
+// turns are left out (C-21.7). Only what ends the execution itself passes through,
+// by Goexit (C-21.8, K2). Where the turn is cut meanwhile they stay for the next
+// one: this one makes no request any more.
+func (d *dialogue) fold(n int, fit Fit, watch *cutIn) (shown bool, predicted int) {
 	shown = !fit.DropSummary && !d.summary.IsZero()
+	evicted := d.window.older(fit.Keep)
 	if len(evicted) == 0 || d.settings.Budget.Summarizer == "" {
+		d.window.keep(fit.Keep)
 		return shown, fit.Tokens
 	}
-	text, ok := d.summarize(n, evicted)
-	if !ok {
+	text, failed := d.summarize(n, evicted, watch)
+	if failed == cutCode {
+		return shown, fit.Tokens
+	}
+	d.window.keep(fit.Keep)
+	if text == "" {
 		return shown, fit.Tokens
 	}
 	beside := fit.Tokens
@@ -93,14 +101,14 @@ func (d *dialogue) fold(n int, evicted []agent.Message, fit Fit) (shown bool, pr
 // summarize runs the summarizer once over the previous summary and the evicted
 // turns (C-21.3, C-21.10). Its outcome is the decision around the step, so that
 // a replay runs no failed step again (C-21.9). A summary that is empty is none
-// (C-21.11).
-func (d *dialogue) summarize(n int, evicted []agent.Message) (text string, ok bool) {
+// (C-21.11). failed is the code of what went wrong.
+func (d *dialogue) summarize(n int, evicted []agent.Message, watch *cutIn) (text, failed string) {
 	out, err := d.c.Decide(idSummarized(n), SourceBudget, func(context.Context) (summarized, error) {
 		messages := evicted
 		if !d.summary.IsZero() {
 			messages = slices.Concat([]agent.Message{agent.NewMessage(model.User, d.summary.Text)}, evicted)
 		}
-		text, err := agent.Summarize(d.c, idSummarize(n), d.settings.Budget.Summarizer, messages)
+		text, err := agent.Summarize(d.c.With(watch.interrupts().Within), idSummarize(n), d.settings.Budget.Summarizer, messages)
 		if err != nil {
 			return summarized{Failed: fault.CodeOf(err)}, nil
 		}
@@ -108,11 +116,14 @@ func (d *dialogue) summarize(n int, evicted []agent.Message) (text string, ok bo
 		return summarized{Text: taint.Tainted(text, taint.OriginSummary)}, nil
 	})
 	if err != nil || out.Failed != "" {
-		return "", false
+		return "", out.Failed
 	}
-	text, err = taint.Reveal(out.Text, taint.OriginSummary)
-	return text, err == nil && text != ""
+	text, _ = taint.Reveal(out.Text, taint.OriginSummary)
+	return text, ""
 }
+
+// cutCode is how a summarizer fails that was cut with its turn.
+var cutCode = fault.CodeOf(&model.InterruptedError{})
 
 // cut measures a summary: as much of it as MaxSummaryTokens allow is kept, and
 // goes into this turn's prompt if there is room beside the rest.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -285,4 +287,48 @@ func TestForgedSummary(t *testing.T) {
 			t.Errorf("the summary is %q", first)
 		}
 	})
+}
+
+// Who cuts in, or stops, does not wait for a summary: the turn ends at once, and
+// what was to be folded is folded in the next turn, none of it lost.
+func TestBargeInDuringASummary(t *testing.T) {
+	for name, cut := range map[string]func(*stage){
+		"message": func(s *stage) { s.say("four") }, "stop": func(s *stage) { s.halt(3); s.say("four") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stages(t, "when system \"memory\"\n  say \"all of it\"\notherwise\n  reply", func(t *testing.T, s *stage) {
+				var asked atomic.Bool
+				summarizer, err := agent.NewSummarizer(agent.SummarizerConfig{Model: panicking{s.model, func() {
+					if !asked.Swap(true) {
+						<-time.After(50 * time.Second) // and it notices nothing meanwhile
+					}
+				}}, Log: s.config.Log})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.config.BargeIn = InboxBargeIn(s.store)
+				s.config.Settings.MaxWindowTurns = 1
+				s.config.Settings.Budget = wide
+				s.config.Settings.Budget.Summarizer = agent.DefaultSummarizer
+				s.config.Summarizer = summarizer
+				s.chat("one", "two")
+				s.say("three") // evicts the first turn
+				s.pass(time.Second)
+				cut(s)
+				s.pass(6 * time.Second)
+				wantTranscript(t, s,
+					"1/1 user accepted one", "1/2 assistant complete one", "2/3 user accepted two", "2/4 assistant complete two",
+					"3/5 user accepted three", "3/6 assistant interrupted ", "4/7 user accepted four", "4/8 assistant complete four")
+				sent := s.model.all()
+				summary := sent[len(sent)-2].Messages[0].Text
+				if !strings.Contains(summary, "one") || !strings.Contains(summary, "two") {
+					t.Errorf("the next summary is made of %q", summary)
+				}
+				if last := sent[len(sent)-1].Messages; !strings.Contains(last[0].Text, "all of it") {
+					t.Errorf("the next prompt begins with %q", last[0].Text)
+				}
+				s.pass(time.Minute) // until the model that was left behind is gone
+			})
+		})
+	}
 }

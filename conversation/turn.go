@@ -132,14 +132,13 @@ func (d *dialogue) drop(n int) {
 func (d *dialogue) turn(n int, turn Turn, user Record, fit Fit) {
 	d.seq++
 	d.window.price(fit.Counted)
-	evicted := d.window.keep(fit.Keep)
 	watch := d.watch()
 	defer watch.end()
 	turn.Ord = d.record(idUser(n), func(ctx context.Context) keptRecord {
 		watch.open(ctx)
 		return keptRecord{Record: user}
 	}).Ord
-	summary, tokens := d.fold(n, evicted, fit)
+	summary, tokens := d.fold(n, fit, watch)
 	p := prompt{turn, summary, tokens}
 	reply := d.record(idReply(n), func(ctx context.Context) keptRecord {
 		r := d.answer(ctx, n, p, watch)
@@ -222,13 +221,9 @@ func (d *dialogue) converse(n int, p prompt, watch *cutIn, t *trouble) (reply ag
 	if err != nil {
 		return agent.Reply{}, err
 	}
-	request := agent.Request{
-		LoopID: loopID(n), History: d.history(p), Prompt: text, PromptOrigin: taint.OriginUser,
-	}
-	if watch != nil {
-		request.Signal = watch.signal
-	}
-	return agent.Run(scoped, definition, request)
+	return agent.Run(scoped, definition, agent.Request{
+		LoopID: loopID(n), History: d.history(p), Prompt: text, PromptOrigin: taint.OriginUser, Signal: watch.interrupts(),
+	})
 }
 
 // watch makes the watch of the turn that begins, nil where nothing cuts turns.

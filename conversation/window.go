@@ -87,12 +87,15 @@ func (w *window) price(counted []int) {
 	}
 }
 
-// keep evicts all but the newest turns, and returns what the others sent.
-func (w *window) keep(turns int) (evicted []agent.Message) {
-	gone := max(len(w.turns)-turns, 0)
-	evicted = w.history[:2*gone]
+// older is what all but the newest turns send.
+func (w *window) older(newest int) []agent.Message {
+	return w.history[:2*max(len(w.turns)-newest, 0)]
+}
+
+// keep evicts all but the newest turns.
+func (w *window) keep(newest int) {
+	gone := max(len(w.turns)-newest, 0)
 	w.turns, w.sizes, w.history = w.turns[gone:], w.sizes[gone:], w.history[2*gone:]
-	return evicted
 }
 
 // asked is the user's text as a prompt has it: that of an edit says first what it
