@@ -2,9 +2,9 @@ package mcp
 
 import (
 	"context"
+	"mime"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,10 +45,17 @@ func (d door) RoundTrip(request *http.Request) (*http.Response, error) {
 		request.Header.Set(name, value.Reveal())
 	}
 	answer, err := d.inner.RoundTrip(request)
-	if err == nil && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+	if err == nil && !isStream(answer) {
 		answer.Body = http.MaxBytesReader(nil, answer.Body, maxFrame)
 	}
 	return answer, err
+}
+
+// isStream reports whether the SDK reads an answer event by event. Every other one
+// it reads whole, a refusal too, whatever that calls itself.
+func isStream(answer *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream" && answer.StatusCode >= 200 && answer.StatusCode < 300
 }
 
 // wires are the connections to one server, so that all of them can be cut.

@@ -139,26 +139,39 @@ func TestHTTPRedirect(t *testing.T) {
 	}
 }
 
-// An answer without an end is cut, and costs no more than its bound.
+// An answer without an end is cut, and costs no more than its bound: a refusal
+// that calls itself a stream of events, which is read whole, as well.
 func TestHTTPEndless(t *testing.T) {
-	sent := make(chan int, 16)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		n, chunk := 0, []byte(strings.Repeat(" ", 1<<16))
-		for {
-			m, err := w.Write(chunk)
-			n += m
-			if err != nil {
+	for name, head := range map[string]struct {
+		kind   string
+		status int
+	}{
+		"an answer":             {"application/json", http.StatusOK},
+		"a refusal as a stream": {"text/event-stream", http.StatusBadRequest},
+		"a kind much like it":   {"text/event-streams", http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := make(chan int, 16)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", head.kind)
+				w.WriteHeader(head.status)
+				n, chunk := 0, []byte(strings.Repeat(" ", 1<<16))
+				for n < 16*maxFrame {
+					m, err := w.Write(chunk)
+					n += m
+					if err != nil {
+						break
+					}
+				}
 				sent <- n
-				return
+			}))
+			defer server.Close()
+			w := watch(t, Config{Name: "peer", URL: server.URL})
+			w.Start()
+			if n := <-sent; n > 4*maxFrame {
+				t.Errorf("%d bytes were taken of an answer without an end, want about %d", n, maxFrame)
 			}
-		}
-	}))
-	defer server.Close()
-	w := watch(t, Config{Name: "peer", URL: server.URL})
-	w.Start()
-	if n := <-sent; n > 4*maxFrame {
-		t.Errorf("%d bytes were taken of an answer without an end, want about %d", n, maxFrame)
+			w.Close()
+		})
 	}
-	w.Close()
 }
