@@ -100,12 +100,13 @@ var errRoom = fmt.Errorf("it is one of more than %d tools, or they take more tha
 // refused says once that a tool is not offered, and why.
 func (s *Server) refused(name string, err error) {
 	const most = 256 // of a server that makes up names
+	name = printable(name, 64)
 	key := name + "\n" + err.Error()
 	if s.warned[key] || len(s.warned) >= most {
 		return
 	}
 	s.warned[key] = true
-	s.log.Warn("a tool of an MCP server is not offered", "tool", printable(name, 64), "error", err)
+	s.log.Warn("a tool of an MCP server is not offered", "tool", name, "error", err)
 }
 
 // offerOf is a tool of a stranger's server as a model may be told of it. All of
