@@ -52,7 +52,7 @@ func start(config Config, log *slog.Logger) (*link, error) {
 	}
 	cmd := exec.Command(config.Command, config.Args...)
 	cmd.Env = environment(config)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, &lines{log: log}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, &lines{log: log, hide: config.hide}
 	cmd.WaitDelay = lastWords // for its standard error, which somebody it started may hold open
 	ownGroup(cmd)
 	err = cmd.Start()
@@ -93,6 +93,7 @@ func closing(err error, files ...*os.File) error {
 // standard error may say anything, and its lines have any length.
 type lines struct {
 	log  *slog.Logger
+	hide func(string) string
 	line []byte
 }
 
@@ -108,7 +109,7 @@ func (l *lines) Write(p []byte) (int, error) {
 		if !end {
 			return n, nil
 		}
-		l.log.Debug("an MCP server says", "line", printable(string(l.line), maxLine))
+		l.log.Debug("an MCP server says", "line", printable(l.hide(string(l.line)), maxLine))
 		l.line, p = l.line[:0], rest
 	}
 }

@@ -95,3 +95,29 @@ func (c Config) checkURL() error {
 	}
 	return nil
 }
+
+// hide takes out of a text what was given in confidence: a server may repeat
+// whatever it was sent. Of a URL the query goes as well, and of a secret each of
+// its words, such as the one behind "Bearer".
+func (c Config) hide(text string) string {
+	const least = 4 // bytes of a secret
+	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
+		text = strings.NewReplacer(c.URL, "the server", u.String(), "the server").Replace(text)
+		if u.RawQuery != "" {
+			text = strings.ReplaceAll(text, u.RawQuery, "…")
+		}
+	}
+	var words []string
+	for _, secrets := range []map[string]identity.Secret{c.Header, c.Env} {
+		for _, secret := range secrets {
+			words = append(append(words, secret.Reveal()), strings.Fields(secret.Reveal())...)
+		}
+	}
+	slices.SortFunc(words, func(a, b string) int { return len(b) - len(a) }) // one may stand in another
+	for _, word := range words {
+		if len(word) >= least {
+			text = strings.ReplaceAll(text, word, "…")
+		}
+	}
+	return text
+}

@@ -121,17 +121,12 @@ func (c *connection) stay(ctx context.Context) error {
 	}
 }
 
-// reason is an error as an operator may read it: one short line, in which the
-// server's URL, which may hold a secret, is not.
+// reason is an error as an operator may read it: one short line without a secret.
 func (s *Server) reason(err error) string {
 	if wrong, ok := errors.AsType[*url.Error](err); ok {
 		err = wrong.Err
 	}
-	text := err.Error()
-	if s.config.URL != "" {
-		text = strings.ReplaceAll(text, s.config.URL, "the server")
-	}
-	return printable(text, 200)
+	return printable(s.config.hide(err.Error()), 200)
 }
 
 // printable makes a short line of anything.
