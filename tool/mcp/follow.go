@@ -171,8 +171,11 @@ func connect(ctx context.Context, way *link, version string) (*connection, error
 	defer cancel()
 	stop := context.AfterFunc(ctx, way.cut) // the SDK may wait for a peer that does not even read
 	defer stop()
-	var err error
-	if c.client, err = client.Connect(ctx, way.transport, &sdk.ClientSessionOptions{ProtocolVersion: version}); err != nil {
+	err := guarded(func() (err error) {
+		c.client, err = client.Connect(ctx, way.transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		return err
+	})
+	if err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("it did not introduce itself: %w", ctx.Err())
 		}
@@ -183,6 +186,17 @@ func connect(ctx context.Context, way *link, version string) (*connection, error
 		_ = c.client.Wait() // why it ended is of no use to anybody
 	}()
 	return c, nil
+}
+
+// guarded makes a request of the SDK, which may panic over an answer that nobody
+// thought of; that must end nothing else.
+func guarded(request func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("its answer cannot be read")
+		}
+	}()
+	return request()
 }
 
 // doubt has the connection looked at.
@@ -200,7 +214,7 @@ func (c *connection) ask(ctx context.Context, request func(context.Context, *sdk
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answer := make(chan error, 1)
-	c.asking.Go(func() { answer <- request(ctx, c.client) })
+	c.asking.Go(func() { answer <- guarded(func() error { return request(ctx, c.client) }) })
 	select {
 	case err := <-answer:
 		return err

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,5 +70,37 @@ func TestRefusedNamesAreNotKept(t *testing.T) {
 	}
 	if kept > 64<<10 {
 		t.Errorf("%d bytes are kept of the names of tools that were refused", kept)
+	}
+}
+
+// introduce speaks for a server of before until its tools are listed.
+func introduce(c pipe) { converse(c, map[string]string{"tools/list": `{"tools":[]}`}, "tools/list") }
+
+// speak speaks for a server of before that gives the answers, by method.
+func speak(c pipe, answers map[string]string) { converse(c, answers, "") }
+
+func converse(c pipe, answers map[string]string, last string) {
+	lines := bufio.NewScanner(c)
+	for lines.Scan() {
+		var request struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(lines.Bytes(), &request) != nil {
+			return
+		}
+		answer, ok := answers[request.Method]
+		switch {
+		case request.Method == "initialize" && !ok:
+			answer = `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`
+			fallthrough
+		case ok:
+			fmt.Fprintf(c, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", request.ID, answer)
+		case request.ID != nil:
+			fmt.Fprintf(c, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", request.ID)
+		}
+		if request.Method == last {
+			return
+		}
 	}
 }
