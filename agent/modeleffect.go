@@ -91,8 +91,8 @@ func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, in
 	if err != nil {
 		return Said{}, err
 	}
-	l := &listener{sheet: callSheet{offered: offered}, room: newRoom(replyCut)}
 	before := t.said()
+	l := &listener{sheet: callSheet{offered: offered}, room: roomBehind(before)}
 	if d.OnDelta != nil {
 		l.show = func(text string) { d.OnDelta(ctx, Delta{Text: text, Before: before}) }
 	}

@@ -47,9 +47,23 @@ func (r *room) take(text string) (prefix string, all bool) {
 	return text, true
 }
 
-// cut returns the text if it leaves room for the remark, else its beginning
-// and the remark.
+// roomBehind is what is left for a round of a reply behind what was said before,
+// so that all that is shown is in the reply.
+func roomBehind(before string) room {
+	r := newRoom(roundBreak + replyCut)
+	if before != "" {
+		r.raw -= len(before) + len(roundBreak)
+		r.encoded -= encodedLen(before) + encodedLen(roundBreak)
+	}
+	return r
+}
+
+// cut returns the text if it leaves room for the remark or ends with it and fits,
+// else its beginning and the remark.
 func cut(text, remark string) string {
+	if strings.HasSuffix(text, remark) && len(text) <= MaxTextBytes && encodedLen(text) <= maxEncodedBytes {
+		return text
+	}
 	left := newRoom(remark)
 	if prefix, all := left.take(text); !all {
 		return prefix + remark
