@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type cutIn struct {
 	release  context.CancelFunc
 	early    bool // subscribed when the message was recorded
 	looked   bool // at what was waiting
+	failing  bool // the last read; of one goroutine at a time
 	fired    chan struct{}
 	watching sync.WaitGroup
 }
@@ -49,7 +51,11 @@ func (c *cutIn) subscribe(ctx context.Context) {
 		return
 	}
 	alive, release := context.WithCancel(ctx)
-	arrivals, err := c.source.Watch(alive, c.conversation, c.generation)
+	var arrivals Arrivals
+	err := survive(func() (err error) {
+		arrivals, err = c.source.Watch(alive, c.conversation, c.generation)
+		return err
+	})
 	if err != nil {
 		release()
 		c.complain(err)
@@ -91,16 +97,27 @@ func (c *cutIn) signal(ctx context.Context) <-chan struct{} {
 }
 
 // read takes in what has arrived, and reports whether that is the end of the
-// watch: the turn is cut, or the inbox cannot be read.
+// watch: the turn is cut, or over. What cannot be read now is read later, when the
+// next hint comes or without one: a turn without an end must not be left without a
+// way to stop it.
 func (c *cutIn) read() (over bool) {
 	for {
-		arrivals, err := c.arrivals.Read(c.alive)
-		if err != nil {
-			if c.alive.Err() == nil {
-				c.complain(err)
-			}
+		var arrivals []Arrival
+		err := survive(func() (err error) {
+			arrivals, err = c.arrivals.Read(c.alive)
+			return err
+		})
+		if c.alive.Err() != nil {
 			return true
 		}
+		if err != nil {
+			if !c.failing {
+				c.complain(err)
+			}
+			c.failing = true
+			return false
+		}
+		c.failing = false
 		for _, arrival := range arrivals {
 			if c.cuts(arrival) {
 				close(c.fired)
@@ -147,6 +164,17 @@ func (c *cutIn) end() {
 	c.watching.Wait()
 }
 
+// survive calls code of the host's, whose panic is to cost the message that is
+// being recorded nothing.
+func survive(call func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w in the source of a watch: %T", kernel.ErrPanic, r)
+		}
+	}()
+	return call()
+}
+
 func (c *cutIn) complain(err error) {
-	c.log.Warn("the inbox cannot be watched, the turn runs to its end", "conversation", c.conversation, "error", err)
+	c.log.Warn("the inbox cannot be watched, a message does not cut the turn for now", "conversation", c.conversation, "error", err)
 }
