@@ -52,7 +52,8 @@ const (
 	// maxCarriedTurns is the window and the one turn whose eviction is pending
 	// (C-27.5).
 	maxCarriedTurns = maxWindowTurns + 1
-	// maxCalledTools and maxToolName are more than a turn can have called.
+	// maxCalledTools bounds the calls of a turn, see Settings, and with them the
+	// names of tools that one can have called; none is longer than maxToolName.
 	maxCalledTools = 1024
 	maxToolName    = 64
 	// fixedCarryBytes has room for all but turns, summary and pending: a full replay set

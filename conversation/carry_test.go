@@ -30,7 +30,11 @@ func fullCarry(turns, chars, maxTurnChars int) Carry {
 		c.Turns = append(c.Turns, Turn{
 			Turn: i + 1, Ord: 2*i + 1, Asker: asker, Status: StatusInterrupted,
 			User: taint.Tainted(strings.Repeat("q", chars), taint.OriginUser), Reply: strings.Repeat("r", chars),
+			Edits: taint.Tainted(strings.Repeat("\x01", min(chars, maxQuote)), taint.OriginUser),
 		})
+		for n := range min(chars, maxCalledTools) {
+			c.Turns[i].Called = append(c.Turns[i].Called, fmt.Sprintf("%0*d", maxToolName, n))
+		}
 	}
 	c.Pending.Origin = taint.OriginUser
 	c.Pending.Value = jsontext.Value(`"` + strings.Repeat("x", maxEnvelopeBytes(maxTurnChars)-2) + `"`)

@@ -198,3 +198,14 @@ func TestEditsOfEditsAcrossRotations(t *testing.T) {
 		}
 	})
 }
+
+// A turn in which more tools were called than a carry takes does not end the
+// conversation at the next rotation: it never refuses its own carry (C-11.17).
+func TestMoreToolsThanACarryTakes(t *testing.T) {
+	for calls, fine := range map[int]bool{maxCalledTools: true, maxCalledTools + 1: false} {
+		settings := Settings{Agent: agent.Limits{Calls: calls}}.withDefaults()
+		if err := settings.check(); (err == nil) != fine {
+			t.Errorf("settings with %d calls in a turn: %v", calls, err)
+		}
+	}
+}

@@ -76,6 +76,9 @@ func (s Settings) check() error {
 	if s.MaxWindowTurns > maxWindowTurns {
 		return fmt.Errorf("setting MaxWindowTurns is %d, more than %d", s.MaxWindowTurns, maxWindowTurns)
 	}
+	if s.Agent.Calls > maxCalledTools {
+		return fmt.Errorf("setting Agent.Calls is %d, more than %d", s.Agent.Calls, maxCalledTools)
+	}
 	if s.MaxTurnChars > kernel.MaxCarryBytes || s.MaxCarryBytes > kernel.MaxCarryBytes ||
 		s.MaxCarryBytes+maxEnvelopeBytes(s.MaxTurnChars)+roomBeside > kernel.MaxCarryBytes {
 		return fmt.Errorf("settings MaxCarryBytes %d and MaxTurnChars %d could make a carry larger than the kernel's %d bytes",
