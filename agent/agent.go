@@ -14,8 +14,10 @@ import (
 	"github.com/parley-run/parley/tool"
 )
 
-// Definition says what an agent is. All of it but Limits is configuration that
-// acts inside effects: changing it makes no log diverge.
+// Definition says what an agent is. All of it but Limits and ModelEffect is
+// configuration that acts inside effects: changing it makes no log diverge. Under
+// another ModelEffect a run that was cut in a model call is stuck until the effect
+// has its former name again.
 type Definition struct {
 	ID     string     // the default of Request.LoopID
 	System taint.Text // the operator's system prompt; never tainted (C-8.3)
