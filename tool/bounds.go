@@ -22,6 +22,7 @@ import (
 const (
 	purse      = 64 << 20
 	stepCost   = 64
+	entryCost  = 8    // of each name or type that one schema lists
 	maxSteps   = 256  // one within another
 	maxPattern = 2048 // instructions of a compiled regular expression
 )
@@ -132,7 +133,7 @@ func (w *walk) step(schema, instance any, depth int) bool {
 	if !ok {
 		return true // true or false
 	}
-	w.left -= (stepCost + size(instance) + size(m["enum"]) + size(m["const"])) * depth
+	w.left -= (stepCost + size(instance) + size(m["enum"]) + size(m["const"]) + entryCost*entries(m, instance)) * depth
 	w.left -= w.matching(m, instance)
 	if w.left < 0 || depth > maxSteps {
 		return false
@@ -145,6 +146,27 @@ func (w *walk) step(schema, instance any, depth int) bool {
 		}
 	}
 	return true
+}
+
+// entries is how many names and types of one schema the library goes through for
+// an instance, whatever is in that.
+func entries(m map[string]any, instance any) int {
+	types, _ := m["type"].([]any)
+	n := len(types)
+	if _, ok := instance.(map[string]any); !ok {
+		return n
+	}
+	required, _ := m["required"].([]any)
+	n += len(required)
+	for _, key := range []string{"properties", "dependentRequired", "dependentSchemas", "dependencies"} {
+		listed, _ := m[key].(map[string]any)
+		n += len(listed)
+		for _, others := range listed {
+			names, _ := others.([]any)
+			n += len(names)
+		}
+	}
+	return n
 }
 
 // matching is what the regular expressions of one schema cost.

@@ -109,10 +109,25 @@ func TestNewSchemaRefuses(t *testing.T) {
 // refused, at once, and not held against it.
 func TestMisfitCostsTooMuch(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60)
+	const of = `{"properties":{"a":{"items":`
+	list := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	named := func(n int, member string) string {
+		var all strings.Builder
+		for i := range n {
+			fmt.Fprintf(&all, `"n%d":%s,`, i, member)
+		}
+		return strings.TrimSuffix(all.String(), ",")
+	}
+	empty := `{"a":[` + list(`{}`, 80_000) + `]}`
 	for name, test := range map[string]struct{ schema, args string }{
 		"each level doubles":     {`{"allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, deep},
 		"each level's error too": {`{"anyOf":[{"properties":{"a":{"$ref":"#"}},"required":["b"]},{"additionalProperties":{"$ref":"#"},"required":["b"]}]}`, deep},
 		"many large branches":    {`{"anyOf":[` + strings.Repeat(`{"type":"string"},`, 1500) + `{"type":"string"}]}`, `{"a":"` + strings.Repeat("x", 200_000) + `"}`},
+		"many names to miss":     {of + `{"not":{"required":[` + list(`"name"`, 3500) + `]}}}}}`, empty},
+		"many names to look for": {of + `{"properties":{` + named(2500, `{}`) + `}}}}}`, empty},
+		"many names to depend":   {of + `{"dependentRequired":{` + named(2000, `["x"]`) + `}}}}}`, empty},
+		"one name of many":       {of + `{"dependentRequired":{"x":[` + list(`"x"`, 7000) + `]}}}}}`, `{"a":[` + list(`{"x":1}`, 30_000) + `]}`},
+		"many types":             {of + `{"not":{"type":[` + list(`"string"`, 3000) + `]}}}}}`, `{"a":[` + list(`1`, 120_000) + `]}`},
 		"a large expression":     {`{"properties":{"a":{"pattern":"(.{0,900}){0,1}$"}}}`, `{"a":"` + strings.Repeat("x", 250_000) + `"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
