@@ -98,6 +98,10 @@ func (s *shelf) now() catalogue {
 			if _, taken := s.own.listed[name]; taken {
 				name = digestName(set.Name(), offer.Name)
 			}
+			if _, err := taint.Stranger(name, maxWord); err != nil { // the two names together
+				s.log.Warn("a tool is not offered", "set", set.Name(), "error", err)
+				continue
+			}
 			c.add(model.Tool{Name: name, Description: description, Schema: rawSchema(offer.Schema)},
 				item{schema: offer.Schema, set: set.Name(), name: offer.Name})
 		}

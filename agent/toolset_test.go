@@ -118,6 +118,21 @@ func TestToolsetOfAThousand(t *testing.T) {
 	}
 }
 
+// The name that a model meets is looked at whole: what imitates the fence only
+// behind the name of its set is not offered (C-8.3).
+func TestToolsetNameImitatesTheFence(t *testing.T) {
+	l := newLab(t, plays(t, "otherwise\n  say \"x\""))
+	set := tooltest.NewSet("parley", kernel.Once)
+	set.Put(offer(t, "fence_close", ""), telling("x"))
+	set.Put(offer(t, "defence", ""), telling("x"))
+	set.Put(offer(t, "find", ""), telling("x"))
+	l.def.Toolsets = []tool.Set{set}
+	l.ask("go")
+	if diff := cmp.Diff([]string{"parley_defence", "parley_find"}, offered(l, 0)); diff != "" {
+		t.Errorf("offered (-want +got):\n%s", diff)
+	}
+}
+
 // A definition with sets that cannot be told apart is refused.
 func TestToolsetRefused(t *testing.T) {
 	set := func(name string) tool.Set { return tooltest.NewSet(name, kernel.Once) }

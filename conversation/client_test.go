@@ -266,13 +266,25 @@ func TestQueueBound(t *testing.T) {
 				t.Errorf("send of one more: %v; want ErrQueueFull", err)
 			}
 		}
-		for range closeReserve {
+		// C-22.10: stops have room beside the messages, and however many there are
+		// they leave some for a close.
+		for range stopReserve {
+			if err := w.client.Stop(t.Context(), ann, id, 1); err != nil {
+				t.Errorf("Stop of a full queue: %v", err)
+			}
+		}
+		for range 20 {
+			if err := w.client.Stop(t.Context(), ann, id, 1); err != error(ErrQueueFull) {
+				t.Errorf("Stop number %d: %v; want ErrQueueFull", stopReserve+1, err)
+			}
+		}
+		for range closeReserve - stopReserve {
 			if err := w.client.Close(t.Context(), ann, id); err != nil {
 				t.Errorf("Close of a full queue: %v", err)
 			}
 		}
 		if err := w.client.Close(t.Context(), ann, id); err != error(ErrQueueFull) {
-			t.Errorf("Close number %d: %v; want ErrQueueFull", closeReserve+1, err)
+			t.Errorf("Close number %d: %v; want ErrQueueFull", closeReserve-stopReserve+1, err)
 		}
 		// C-22.6: what cannot go on shows as failed.
 		if info, err := w.client.Status(t.Context(), ann, id); err != nil || info.State != StateFailed {

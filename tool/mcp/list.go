@@ -141,6 +141,9 @@ func schemaOf(listed any) (*tool.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := taint.Stranger(string(raw), len(raw)); err != nil { // its texts together
+		return nil, fmt.Errorf("its schema: %w", err)
+	}
 	dec := jsontext.NewDecoder(bytes.NewReader(raw))
 	for {
 		token, err := dec.ReadToken()
