@@ -209,3 +209,50 @@ func TestMoreToolsThanACarryTakes(t *testing.T) {
 		}
 	}
 }
+
+// A close raced with a stop, a message, garbage and a restart at any point of a
+// turn that uses tools: the turn has one answer, the conversation ends, and what
+// waits behind the close is not run (C-26.2, C-26.4, C-46.3).
+func TestCloseRaces(t *testing.T) {
+	const text = "when has \"go\"\n  say \"a\"\n  wait 1s\n  call slow {}\nthen\n  wait 1s\n  say \"b\"\n  wait 1s\notherwise\n  reply"
+	for at := time.Duration(0); at < 15*time.Second; at += 1700 * time.Millisecond {
+		for order := range 6 {
+			for _, restart := range []bool{false, true} {
+				stages(t, text, func(t *testing.T, s *stage) {
+					s.config.BargeIn = InboxBargeIn(s.store)
+					s.config.Agent.Tools = []agent.Tool{slow()}
+					s.say("go")
+					s.pass(at)
+					if restart {
+						s.stop()
+						s.bootFlow()
+					}
+					send := func(kind Kind, id, text string) {
+						b := newBody(kind, "talk", &ann.Identity, id, time.Now())
+						if b.Text = text; kind == KindStop {
+							b.Turn = new(1)
+						}
+						err := s.rt.Send(t.Context(), kernel.By(*ann), "talk", Topic, s.keys.seal(b), id)
+						if err != nil && !errors.Is(err, kernel.ErrEnded) { // the close may have been quicker
+							t.Errorf("Send: %v", err)
+						}
+					}
+					end, halt := func() { send(KindClose, "c", "") }, func() { send(KindStop, "s", "") }
+					all := [][]func(){
+						{end, halt}, {halt, end}, {end, func() { send(KindUser, "n", "never") }},
+						{func() { send(KindUser, "n", "next") }, end}, {func() { send("no kind", "x", "") }, end}, {end, end},
+					}
+					for _, act := range all[order] {
+						act()
+					}
+					s.pass(time.Hour)
+					checkAnswered(t, s)
+					lines := s.quiet()
+					if state := s.state(); state.State != kernel.Completed || strings.Contains(fmt.Sprint(lines), "never") {
+						t.Errorf("at %v, order %d, restart %v: the execution is %s %s; transcript %q", at, order, restart, state.State, state.Fault, lines)
+					}
+				})
+			}
+		}
+	}
+}
