@@ -239,8 +239,12 @@ func TestCloseRaces(t *testing.T) {
 					}
 					end, halt := func() { send(KindClose, "c", "") }, func() { send(KindStop, "s", "") }
 					all := [][]func(){
-						{end, halt}, {halt, end}, {end, func() { send(KindUser, "n", "never") }},
-						{func() { send(KindUser, "n", "next") }, end}, {func() { send("no kind", "x", "") }, end}, {end, end},
+						{end, halt},
+						{halt, end},
+						{end, func() { send(KindUser, "n", "never") }},
+						{func() { send(KindUser, "n", "next") }, end},
+						{func() { send("no kind", "x", "") }, end},
+						{end, end},
 					}
 					for _, act := range all[order] {
 						act()
