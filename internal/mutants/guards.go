@@ -153,8 +153,33 @@ var mutants = []mutant{
 	},
 	{
 		guard: "a check of arguments is paid for before it is made (C-10.18)",
-		file:  "tool/bounds.go", from: `w.left -= (stepCost + size(instance) + size(m["enum"]) + size(m["const"])) * depth`, to: `w.left--`,
+		file:  "tool/bounds.go", from: `w.left -= (stepCost + size(instance) + size(m["enum"]) + size(m["const"]) + entryCost*entries(m, instance)) * depth`, to: `w.left--`,
 		test: "TestMisfitCostsTooMuch",
+	},
+	{
+		guard: "an answer over which the SDK panics ends nothing else",
+		file:  "tool/mcp/follow.go", from: `if r := recover(); r != nil {`, to: `if r := any(nil); r != nil {`,
+		test: "TestHostileAnswers",
+	},
+	{
+		guard: "a refusal is bounded, whatever kind it says it is",
+		file:  "tool/mcp/http.go", from: ` && answer.StatusCode >= 200 && answer.StatusCode < 300`, to: ``,
+		test: "TestHTTPEndless",
+	},
+	{
+		guard: "a server does not have secrets written into the log",
+		file:  "tool/mcp/follow.go", from: `printable(s.config.hide(err.Error()), 200)`, to: `printable(err.Error(), 200)`,
+		test: "TestSecretsAreNotEchoed",
+	},
+	{
+		guard: "an inbox that could not be read once is read again (C-14.13)",
+		file:  "conversation/cutin.go", from: "\t\t\tc.failing = true\n\t\t\treturn false\n", to: "\t\t\treturn true\n",
+		test: "TestWatchSurvivesAFailedRead",
+	},
+	{
+		guard: "nothing is shown that is not on record (C-28.6)",
+		file:  "agent/modeleffect.go", from: `room: roomBehind(before)`, to: `room: roomBehind("")`,
+		test: "TestLongRepliesAreShownAsRecorded",
 	},
 	{
 		guard: "arguments that do not fit do not reach the tool (C-10.17)",
