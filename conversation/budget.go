@@ -73,12 +73,23 @@ func (d *dialogue) fit(n int, turn Turn) Fit {
 	fit, err := d.c.Decide(idFit(n), SourceBudget, func(ctx context.Context) (Fit, error) {
 		ctx, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
-		return FitToWindow(ctx, d.fitRequest(turn, most)), nil
+		return d.alone(FitToWindow(ctx, d.fitRequest(turn, most))), nil
 	})
 	if err != nil {
 		return Fit{OK: true, Keep: most} // a verdict that cannot be had evicts nothing
 	}
 	d.scale = fit.Scale
+	return fit
+}
+
+// alone lets a prompt through that only a scale keeps out: it goes to the model
+// with nothing beside it. A scale is what a vendor's report or refusal came to,
+// and a new one needs a request; if it could refuse messages, one wrong report
+// would close a conversation for good.
+func (d *dialogue) alone(fit Fit) Fit {
+	if !fit.OK && fit.Scale > 100 && fit.Tokens <= d.room(100) {
+		fit.OK, fit.DropSummary = true, true
+	}
 	return fit
 }
 
