@@ -148,7 +148,7 @@ func (d *dialogue) compare(predicted int, reply agent.Reply, err error) {
 		d.flow.meter.overflowed(conversation, d.scale)
 		return
 	}
-	if d.flow.meter.observe(conversation, predicted, reply.FirstInput) {
+	if d.flow.meter.observe(conversation, predicted, reply.FirstInput, d.scale) {
 		d.flow.log().Warn("the token counter is far off what the model's service reports; a counter of that model's would fill the window better",
 			"conversation", conversation, "turn", d.seq, "predicted", predicted, "reported", reply.FirstInput)
 	}

@@ -22,6 +22,7 @@ type meter struct {
 
 type reading struct {
 	scale  int // for the next fit, in percent; 0 if nothing was measured
+	floor  int // what a report does not lower it beneath: less was refused
 	warned bool
 }
 
@@ -33,16 +34,28 @@ func (m *meter) scale(conversation string) int {
 }
 
 // observe takes in a report: for as many tokens as were predicted, by the
-// counter's own measure, the vendor found reported ones. It says whether that is
-// worth a warning, which it is once: where the one is more than half off the
-// other.
-func (m *meter) observe(conversation string, predicted, reported int) (warn bool) {
-	if predicted < minMeasured || reported <= 0 {
+// counter's own measure, and allowed under a scale, the vendor found reported
+// ones. It says whether that is worth a warning, which it is once: where the one
+// is more than half off the other.
+//
+// The report on a small request is rather too high, so it only lowers a scale
+// above 100. Without that a scale which leaves room for no more than small
+// requests would stay for ever.
+func (m *meter) observe(conversation string, predicted, reported, scale int) (warn bool) {
+	if predicted <= 0 || reported <= 0 {
+		return false
+	}
+	percent := min(reported, maxTokens) * 100 / predicted
+	small := predicted < minMeasured
+	if small && (scale <= 100 || percent >= scale) {
 		return false
 	}
 	m.update(conversation, func(r *reading) {
-		percent := min(reported, maxTokens) * 100 / predicted
-		r.scale = scaleOf(percent)
+		r.scale = max(scaleOf(percent), r.floor)
+		if small {
+			r.scale = max(r.scale, 100)
+			return
+		}
 		warn = !r.warned && (percent > 150 || percent < 50)
 		r.warned = r.warned || warn
 	})
@@ -64,12 +77,22 @@ func scaleOf(percent int) int {
 }
 
 // overflowed takes in that a request which the fit had allowed under a scale was
-// too large for the model: the next fit allows a fifth less.
+// too large for the model: the next fit allows a fifth less, and no report allows
+// as much again as long as the process lives. A vendor that reports too little,
+// or a window that is set too large, would fail every second turn otherwise.
+// Where a report had allowed more than the counter does, it is the report that is
+// not believed any more.
 func (m *meter) overflowed(conversation string, scale int) {
 	if scale == 0 {
 		scale = 100
 	}
-	m.update(conversation, func(r *reading) { r.scale = min(max(scale, 100)*5/4, maxScale) })
+	next := min(max(scale, 100)*5/4, maxScale)
+	m.update(conversation, func(r *reading) {
+		r.scale, r.floor = next, max(r.floor, 100)
+		if scale >= 100 {
+			r.floor = next
+		}
+	})
 }
 
 func (m *meter) update(conversation string, change func(*reading)) {

@@ -47,7 +47,7 @@ func TestMeter(t *testing.T) {
 		{"b", 2000, 900, true, 50},
 		{"b", 2000, 900, false, 50},
 	} {
-		if got := m.observe(test.conversation, test.predicted, test.reported); got != test.warn {
+		if got := m.observe(test.conversation, test.predicted, test.reported, 0); got != test.warn {
 			t.Errorf("observe(%q, %d, %d) = %v", test.conversation, test.predicted, test.reported, got)
 		}
 		if got := m.scale(test.conversation); got != test.scale {
@@ -60,8 +60,22 @@ func TestMeter(t *testing.T) {
 			t.Errorf("an overflow under a scale of %d gives %d, want %d", test.before, got, test.want)
 		}
 	}
+	for _, test := range []struct{ predicted, reported, scale int }{{999, 700, 250}, {2000, 100, 0}} {
+		m.observe("c", test.predicted, test.reported, test.scale)
+		if got := m.scale("c"); got != 400 {
+			t.Errorf("after a refusal a report of %d for %d gives %d, want 400", test.reported, test.predicted, got)
+		}
+	}
+	for _, test := range []struct{ predicted, reported, scale, want int }{
+		{500, 2000, 300, 0}, {500, 1499, 300, 299}, {500, 600, 299, 120}, {500, 10, 120, 100}, {500, 10, 100, 100}, {0, 10, 300, 100},
+	} {
+		m.observe("d", test.predicted, test.reported, test.scale)
+		if got := m.scale("d"); got != test.want {
+			t.Errorf("a report of %d for a small %d under %d gives %d, want %d", test.reported, test.predicted, test.scale, got, test.want)
+		}
+	}
 	for i := range 2 * maxMetered {
-		m.observe(fmt.Sprint(i), 2000, 2000)
+		m.observe(fmt.Sprint(i), 2000, 2000, 0)
 	}
 	if n := len(m.read); n > maxMetered {
 		t.Errorf("%d conversations are remembered", n)

@@ -118,3 +118,55 @@ func TestRefusalsCloseNothing(t *testing.T) {
 		}
 	})
 }
+
+// A model whose window is smaller than what is set refuses one request, or two,
+// and never again, whatever it reports (C-20.17, T78).
+func TestRefusedSizeIsNotTriedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		reports func(int) int
+		most    int // failed turns
+	}{
+		"nothing":    {nil, 1},
+		"the truth":  {func(n int) int { return n }, 1},
+		"half of it": {func(n int) int { return n / 2 }, 2},
+		"one token":  {func(int) int { return 1 }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stages(t, "otherwise\n  reply", func(t *testing.T, s *stage) {
+				s.model.inner = vendor{refuses: func(n int) bool { return n > 3300 }, reports: test.reports}
+				s.config.Settings.Budget = Budget{ContextWindow: 4100, ReserveOutputTokens: 100}
+				s.chat(numbered(24, 150)...)
+				if got := s.outcomes(); strings.Count(got, "F") > test.most || strings.HasSuffix(got, "F") {
+					t.Errorf("outcomes %s, scales %v", got, s.scales())
+				}
+			})
+		})
+	}
+}
+
+// A scale that leaves room for no more than small requests comes down again
+// (C-20.17, T82b).
+func TestScaleOfASmallWindowComesDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, "otherwise\n  reply")
+		lied := false
+		s.model.inner = vendor{reports: func(n int) int {
+			if n >= minMeasured && !lied {
+				lied = true
+				return 100 * n
+			}
+			return n
+		}}
+		s.config.Settings.Budget = Budget{ContextWindow: 2500, ReserveOutputTokens: 100}
+		s.chat(numbered(30, 50)...)
+		scales := s.scales()
+		for i, scale := range scales {
+			if scale > 100 && i+1 < len(scales) && scales[i+1] > 100 {
+				t.Fatalf("scales %v", scales)
+			}
+		}
+		if !lied || scales[29] != 0 {
+			t.Errorf("the vendor lied: %v; scales %v", lied, scales)
+		}
+	})
+}
