@@ -89,7 +89,10 @@ type Reply struct {
 	Called []string    // the tools that were called, in order, with repeats (C-10.15)
 	Usage  model.Usage // of all model calls together
 
-	FirstInput int // the input tokens that the vendor reported for the first call, 0 where it reported none
+	// FirstInput is the input tokens that the vendor reported for the first call, if
+	// that had history and prompt as they were given; 0 where it reported none, and
+	// where recalled facts or a summary were in it.
+	FirstInput int
 }
 
 // ModelError says that a model call failed. Its code is that of the model's

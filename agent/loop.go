@@ -117,7 +117,7 @@ func (l *loop) ask(round int) (Said, error) {
 		return Said{}, err
 	}
 	l.reply.Text = join(l.reply.Text, said.Text)
-	if round == 1 {
+	if round == 1 && l.draft.asGiven() {
 		l.reply.FirstInput = said.Usage.InputTokens
 	}
 	l.reply.Usage.InputTokens += said.Usage.InputTokens

@@ -79,6 +79,10 @@ func newDraft(req Request, facts taint.Text) (draft, error) {
 	return d, err
 }
 
+// asGiven reports whether history and prompt stand alone and whole: nothing was
+// recalled, and no summary stands for a part of them.
+func (d *draft) asGiven() bool { return d.summarised == 0 && d.rounds-d.head == 1 }
+
 // prompt is what is to be answered.
 func (d *draft) prompt() taint.Text { return d.Messages[d.rounds-1].Text }
 

@@ -144,7 +144,7 @@ func (d *dialogue) compare(predicted int, reply agent.Reply, err error) {
 		return
 	}
 	conversation := d.c.Execution()
-	if errors.Is(err, model.ErrOverflow) {
+	if errors.Is(err, model.ErrOverflow) && len(reply.Called) == 0 { // later requests are not the fit's
 		d.flow.meter.overflowed(conversation, d.scale)
 		return
 	}
