@@ -16,7 +16,8 @@ type TokenCounter interface {
 	// after ctx has ended. Where it fails the heuristic counts that text
 	// (C-20.15).
 	Count(ctx context.Context, text string) (int, error)
-	// PerMessage is what a message costs beside its text.
+	// PerMessage is what a message costs beside its text. Where it panics or is
+	// negative, it is that of the heuristic.
 	PerMessage() int
 }
 
@@ -84,8 +85,17 @@ func tokensOf(ctx context.Context, counter TokenCounter, text string) (n int) {
 	return heuristicCount(text)
 }
 
-// overheadOf is what a message costs beside its text.
-func overheadOf(counter TokenCounter) int { return min(max(counter.PerMessage(), 0), maxTokens) }
+// overheadOf is what a message costs beside its text; by the heuristic where the
+// counter panics or finds less than nothing.
+func overheadOf(counter TokenCounter) (n int) {
+	n = -1
+	defer func() {
+		if recover() != nil || n < 0 {
+			n = HeuristicTokenCounter{}.PerMessage()
+		}
+	}()
+	return min(counter.PerMessage(), maxTokens)
+}
 
 // maxTokens bounds every single count, so that no sum of them overflows.
 const maxTokens = 1 << 40

@@ -83,6 +83,37 @@ func TestCounterFallsBack(t *testing.T) {
 	}
 }
 
+// overhead is a counter whose overhead is a function.
+type overhead func() int
+
+func (overhead) Count(_ context.Context, text string) (int, error) { return heuristicCount(text), nil }
+func (o overhead) PerMessage() int                                 { return o() }
+
+// An overhead that cannot be had is the heuristic's, and the budget holds
+// (C-20.15, C-20.16).
+func TestOverheadFallsBack(t *testing.T) {
+	for name, bad := range map[string]overhead{
+		"panics": func() int { panic("no") }, "less than nothing": func() int { return -7 },
+	} {
+		if got := overheadOf(bad); got != 4 {
+			t.Errorf("%s: an overhead of %d, want 4", name, got)
+		}
+	}
+	if got := overheadOf(overhead(func() int { return 1 << 62 })); got != maxTokens {
+		t.Errorf("an absurd overhead is taken as %d", got)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, "otherwise\n  reply")
+		s.config.Counter = overhead(func() int { panic("no") })
+		s.config.Settings.Budget = Budget{ContextWindow: 600, ReserveOutputTokens: 100}
+		s.chat("one")
+		s.tell(strings.Repeat("too much ", 2000))
+		if got := s.outcomes(); got != ".R" {
+			t.Errorf("outcomes %s", got)
+		}
+	})
+}
+
 // A counter that blocks holds up a turn for no longer than its time: what is left
 // is counted by the heuristic (C-20.7, C-20.15).
 func TestBlockingCounter(t *testing.T) {
