@@ -101,6 +101,14 @@ func (d *dialogue) room(scale int) int {
 	return limit - min(d.settings.Agent.RecalledBytes()/2, limit/2)
 }
 
+// summaryTokens is how many of the counter's tokens a summary may have. More than
+// half of what a request may have would hardly ever find room in one, and would
+// keep the fit from making room for more than a turn: a large reserve, or a scale,
+// can leave less than MaxSummaryTokens.
+func (d *dialogue) summaryTokens(scale int) int {
+	return min(d.settings.Budget.MaxSummaryTokens, d.room(scale)/2)
+}
+
 // slack is what an eviction that costs a summary leaves of a bound: seven eighths,
 // so that not every turn from then on evicts one and costs another.
 func slack(bound int) int { return bound - bound/8 }
@@ -117,7 +125,7 @@ func (d *dialogue) fitRequest(turn Turn, most int) FitRequest {
 	limit := b.limit(r.Scale)
 	r.Aside = limit - d.room(r.Scale)
 	if b.Summarizer != "" {
-		r.SummaryRoom = min(b.MaxSummaryTokens, d.settings.summaryBytes()/2) + summaryFrame + limit - slack(limit)
+		r.SummaryRoom = min(d.summaryTokens(r.Scale), d.settings.summaryBytes()/2) + summaryFrame + limit - slack(limit)
 	}
 	return r
 }

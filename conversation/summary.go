@@ -125,13 +125,13 @@ func (d *dialogue) summarize(n int, evicted []agent.Message, watch *cutIn) (text
 // cutCode is how a summarizer fails that was cut with its turn.
 var cutCode = fault.CodeOf(&model.InterruptedError{})
 
-// cut measures a summary: as much of it as MaxSummaryTokens allow is kept, and
+// cut measures a summary: as much of it as summaryTokens allow is kept, and
 // goes into this turn's prompt if there is room beside the rest.
 func (d *dialogue) cut(ctx context.Context, text string, beside int, fit Fit) summaryCut {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 	m := newMeasure(ctx, d.flow.config.Counter)
-	kept := m.cut(text, d.settings.Budget.MaxSummaryTokens)
+	kept := m.cut(text, d.summaryTokens(fit.Scale))
 	cost := m.part(Rolling{Text: taint.Tainted(kept, taint.OriginSummary)}.part())
 	return summaryCut{
 		Bytes: len(kept), Tokens: cost,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"unicode/utf8"
 
 	"github.com/parley-run/parley/agent"
@@ -182,5 +183,48 @@ func TestCut(t *testing.T) {
 	}
 	if got := cutJSON("a\x01\x01\x01b", 10); got != "a\x01" {
 		t.Errorf("cutJSON of control characters = %q", got)
+	}
+}
+
+// Whatever a reserve or a scale leaves of the window, a long summary finds room in
+// the requests, and one serves many turns (C-20.2, C-21.5, C-21.6).
+func TestSummaryFindsRoom(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		budget  Budget
+		reports int // percent of what is predicted
+	}{
+		{"a large reserve", Budget{ContextWindow: 8000, ReserveOutputTokens: 6500}, 100},
+		{"a large summary", Budget{ContextWindow: 4000, ReserveOutputTokens: 100, MaxSummaryTokens: 4000}, 100},
+		{"a counter that counts half", Budget{ContextWindow: 8000, ReserveOutputTokens: 5000}, 200},
+		{"a counter that counts a quarter", Budget{ContextWindow: 8000, ReserveOutputTokens: 1000}, 400},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, "otherwise\n  reply")
+				s.model.inner = vendor{reports: func(n int) int { return n * test.reports / 100 }}
+				sums := &recorder{reply: func(int) (any, error) { return agent.Summary{Text: strings.Repeat("memo ", 4000)}, nil }}
+				s.summarize(test.budget, sums.run)
+				s.chat(numbered(60, 40)...)
+				first, without := 0, 0
+				for i, req := range s.model.all() {
+					switch {
+					case strings.Contains(req.Messages[0].Text, "memo"):
+						first = max(first, i)
+					case first > 0:
+						without++
+					}
+					if got, limit := weigh(HeuristicTokenCounter{}, req), test.budget.limit(s.fits()[i].Scale); got > limit {
+						t.Errorf("request %d has %d tokens of %d", i+1, got, limit)
+					}
+				}
+				if first == 0 || without > 2 {
+					t.Errorf("%d of %d requests are without the summary", without, 60)
+				}
+				if n := len(sums.inputs); n > 30 {
+					t.Errorf("%d summaries in 60 turns", n)
+				}
+			})
+		})
 	}
 }
