@@ -76,6 +76,13 @@ func (d *draft) summaryBytes(limit Compaction) int {
 	return min(limit.Bytes/4, limit.Bytes-d.of(d.head, d.rounds).bytes-around)
 }
 
+// bytesBefore is how much JSON stands before the boundary, without the head. A
+// summary is no longer than what it stands for, or a caller that sized the history
+// to a model's window would have done so in vain (C-20.16).
+func (d *draft) bytesBefore(cut int) int {
+	return d.of(0, min(cut, d.head)).bytes + d.of(d.rounds, max(cut, d.rounds)).bytes
+}
+
 // before is the input of a compactor: what stands before the boundary, without
 // the head.
 func (d *draft) before(cut int) kernel.Canonical {

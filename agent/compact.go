@@ -80,7 +80,8 @@ func (l *loop) summarise(id string, cut int) (string, error) {
 	if json.Unmarshal(data, &answer) != nil || blank(answer.Summary) {
 		return "", errNoSummary
 	}
-	left := room{raw: l.draft.summaryBytes(l.limits.Compaction) - len(summaryCut)}
+	most := min(l.draft.summaryBytes(l.limits.Compaction), max(minSummaryBytes, l.draft.bytesBefore(cut)))
+	left := room{raw: most - len(summaryCut)}
 	left.encoded = left.raw
 	if text, all := left.take(answer.Summary); !all {
 		return text + summaryCut, nil

@@ -374,3 +374,23 @@ func TestInterruptedDuringACompaction(t *testing.T) {
 		}
 	})
 }
+
+// A summary is no longer than what it stands for, whatever the limit would let it
+// be (C-10.12, C-20.16).
+func TestSummaryIsNoLongerThanWhatItStandsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newCompactingLab(t, 0, 0, Compaction{Messages: 8})
+		c.answer = func(int) (any, error) { return map[string]string{"summary": strings.Repeat("on and on ", 5000)}, nil }
+		var history []Message
+		for range 6 {
+			history = append(history, Message{Role: model.User, Text: taint.Plain("ask")}, Message{Role: model.Assistant, Text: taint.Plain(strings.Repeat("answer ", 20))})
+		}
+		if got := l.read("go on", history...); got.Code != "" {
+			t.Fatalf("came to %+v", got)
+		}
+		summary := taint.Unfence(l.model.sent()[0].Messages[0].Text)
+		if n := len(c.inputs[0]); len(summary) > n || len(summary) < n/2 || !strings.HasSuffix(summary, summaryCut) {
+			t.Errorf("a summary of %d bytes stands for %d: %q", len(summary), n, summary)
+		}
+	})
+}
