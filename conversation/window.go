@@ -80,8 +80,10 @@ func (w *window) parts() []FitPart {
 func (w *window) price(counted []int) {
 	for i := len(w.turns) - 1; i >= 0 && len(counted) > 0; i-- {
 		if w.turns[i].Tokens == 0 {
-			w.turns[i].Tokens = counted[0]
-			w.sizes[i] += len(`,"tokens":`) + len(strconv.Itoa(counted[0]))
+			if counted[0] > 0 { // a cost of nothing is not in the carry
+				w.turns[i].Tokens = counted[0]
+				w.sizes[i] += len(`,"tokens":`) + len(strconv.Itoa(counted[0]))
+			}
 			counted = counted[1:]
 		}
 	}
