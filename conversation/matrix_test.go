@@ -139,8 +139,8 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 	summarizer := summing(calls)
 	if p.beside {
 		other, summarizer = beside(&definition, calls), kernel.Effect{} // it has one of its own
-		if p.settings.Budget.Summarizer != "" { // which serves both (C-21.2)
-			summarizer, other = other[0], other[1:]
+		if p.settings.Budget.Summarizer != "" {
+			summarizer, other = other[0], other[1:] // which serves both (C-21.2)
 		}
 	}
 	flow, err := conversation.NewFlow(conversation.Config{
