@@ -65,7 +65,8 @@ type summaryCut struct {
 // summarizer fails, whatever the reason, the old summary stays and the evicted
 // turns are left out (C-21.7). Only what ends the execution itself passes through,
 // by Goexit (C-21.8, K2). Where the turn is cut meanwhile they stay for the next
-// one: this one makes no request any more.
+// one. This one makes no request any more, or one without them: the process may
+// have died in between, and the new one may see no interruption.
 func (d *dialogue) fold(n int, fit Fit, watch *cutIn) (shown bool, predicted int) {
 	shown = !fit.DropSummary && !d.summary.IsZero()
 	evicted := d.window.older(fit.Keep)

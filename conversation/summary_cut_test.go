@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-run/parley/agent"
+	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/taint"
 )
 
@@ -227,4 +228,29 @@ func TestSummaryFindsRoom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A summarizer that says it was interrupted, where nobody has cut the turn, makes
+// no request larger: what is to be folded stays in the window and out of the
+// prompt (C-20.16, C-21.10).
+func TestInterruptedSummaryWithoutAnInterruption(t *testing.T) {
+	stages(t, "otherwise\n  reply", func(t *testing.T, s *stage) {
+		const limit = 1100
+		sums := &recorder{reply: func(n int) (any, error) {
+			if n < 4 {
+				return nil, &model.InterruptedError{}
+			}
+			return agent.Summary{Text: "so far"}, nil
+		}}
+		s.summarize(Budget{ContextWindow: limit + 100, ReserveOutputTokens: 100}, sums.run)
+		s.chat(numbered(14, 40)...)
+		for i, req := range s.model.all() {
+			if got, fit := weigh(HeuristicTokenCounter{}, req), s.fits()[i]; got > limit || len(sums.inputs) < 4 && got != fit.Tokens {
+				t.Errorf("request %d has %d tokens of %d; the verdict is %+v", i+1, got, limit, fit)
+			}
+		}
+		if len(sums.inputs) < 4 || !strings.Contains(sums.inputs[3], "message 1 ") {
+			t.Errorf("%d summaries; the fourth has what the first could not take: %.300s", len(sums.inputs), sums.inputs[len(sums.inputs)-1])
+		}
+	})
 }

@@ -139,7 +139,7 @@ func (d *dialogue) turn(n int, turn Turn, user Record, fit Fit) {
 		return keptRecord{Record: user}
 	}).Ord
 	summary, tokens := d.fold(n, fit, watch)
-	p := prompt{turn, summary, tokens}
+	p := prompt{turn, fit.Keep, summary, tokens}
 	reply := d.record(idReply(n), func(ctx context.Context) keptRecord {
 		r := d.answer(ctx, n, p, watch)
 		r.Turn, r.Role, r.Asker, r.Time = turn.Turn, RoleAssistant, user.Asker, now()
@@ -152,16 +152,18 @@ func (d *dialogue) turn(n int, turn Turn, user Record, fit Fit) {
 // prompt is what a turn's first request is made of.
 type prompt struct {
 	turn    Turn
+	keep    int  // earlier turns, of those in the window
 	summary bool // the summary stands before the window
 	tokens  int  // predicted by the fit, 0 without a budget
 }
 
 // history is what stands before the prompt (C-13.18).
 func (d *dialogue) history(p prompt) []agent.Message {
+	turns := d.window.newer(p.keep)
 	if !p.summary {
-		return d.window.history
+		return turns
 	}
-	return slices.Concat(d.summary.part().Messages, d.window.history)
+	return slices.Concat(d.summary.part().Messages, turns)
 }
 
 // record makes a transcript record under the next ordinal (C-15.7). A record

@@ -94,6 +94,11 @@ func (w *window) older(newest int) []agent.Message {
 	return w.history[:2*max(len(w.turns)-newest, 0)]
 }
 
+// newer is what the newest turns send.
+func (w *window) newer(newest int) []agent.Message {
+	return w.history[len(w.history)-2*min(newest, len(w.turns)):]
+}
+
 // keep evicts all but the newest turns.
 func (w *window) keep(newest int) {
 	gone := max(len(w.turns)-newest, 0)
