@@ -132,7 +132,9 @@ func TestRefusedSizeIsNotTriedAgain(t *testing.T) {
 		"one token":  {func(int) int { return 1 }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stages(t, "otherwise\n  reply", func(t *testing.T, s *stage) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, "otherwise\n  reply")
+				s.config.Settings.RotateEveryTurns = 5
 				s.model.inner = vendor{refuses: func(n int) bool { return n > 3300 }, reports: test.reports}
 				s.config.Settings.Budget = Budget{ContextWindow: 4100, ReserveOutputTokens: 100}
 				s.chat(numbered(24, 150)...)
