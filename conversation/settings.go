@@ -81,7 +81,7 @@ func (s Settings) check() error {
 	}
 	if s.MaxTurnChars > kernel.MaxCarryBytes || s.MaxCarryBytes > kernel.MaxCarryBytes ||
 		s.MaxCarryBytes+maxEnvelopeBytes(s.MaxTurnChars)+roomBeside > kernel.MaxCarryBytes {
-		return fmt.Errorf("settings MaxCarryBytes %d and MaxTurnChars %d could make a carry larger than the kernel's %d bytes",
+		return fmt.Errorf("settings MaxCarryBytes %d and MaxTurnChars %d could make a carry larger than the kernel's %d bytes: lower one of them",
 			s.MaxCarryBytes, s.MaxTurnChars, kernel.MaxCarryBytes)
 	}
 	return s.Budget.check()
