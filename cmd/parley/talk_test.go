@@ -259,8 +259,8 @@ func TestSendAgain(t *testing.T) {
 	if talk.failed != 1 || len(ids) != 4 || len(talk.asks) != 1 {
 		t.Errorf("a bad text was sent %d times, %d lines have failed; want it sent once and complained about", len(ids)-3, talk.failed)
 	}
-	if !strings.Contains(errs.String(), "text-too-long") {
-		t.Errorf("the complaint is %q, want the reason", errs.String())
+	if !strings.Contains(errs.String(), `"text-too-long"); send it in pieces`) {
+		t.Errorf("the complaint is %q, want the reason and what to do", errs.String())
 	}
 }
 
