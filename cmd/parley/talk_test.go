@@ -32,8 +32,8 @@ func TestHear(t *testing.T) {
 		return conversation.Record{Turn: turn, Role: conversation.RoleAssistant, Status: status, Text: text}
 	}
 	rejected := conversation.Record{Role: conversation.RoleUser, Status: conversation.StatusRejected, Reason: conversation.ReasonStale, Text: "mine"}
-	bare, edit := rejected, rejected
-	bare.Text, edit.Reason = "", conversation.ReasonEditInvalid
+	bare, edit, large := rejected, rejected, rejected
+	bare.Text, edit.Reason, large.Reason = "", conversation.ReasonEditInvalid, conversation.ReasonPromptTooLarge
 	failed := reply(3, conversation.StatusFailed, "")
 	failed.Reason, failed.ErrorID = conversation.ReasonModelError, "x1"
 	tests := map[string]struct {
@@ -49,6 +49,7 @@ func TestHear(t *testing.T) {
 		"failed":           {[]conversation.Record{user(3, "mine"), failed}, 2, "", "parley: no answer: model-error, error id x1\n"},
 		"rejected":         {[]conversation.Record{rejected}, 1, "", "parley: the message was rejected: stale\n"},
 		"rejected, unread": {[]conversation.Record{bare}, 1, "", "parley: the message was rejected: stale\n"},
+		"too much":         {[]conversation.Record{large}, 1, "", "parley: the message was rejected: prompt-too-large; it does not fit into the model's context window, send it in pieces\n"},
 		"a bad edit":       {[]conversation.Record{edit}, 1, "", "parley: the message was rejected: " + rejection(edit.Reason) + "\n"},
 		"not yet":          {[]conversation.Record{user(3, "mine")}, 0, "", ""},
 	}
