@@ -30,6 +30,9 @@ func (d Definition) perform(
 		text := cut(scrub(result.Text), resultCut)
 		return Did{Text: taint.Tainted(text, cmp.Or(result.Origin, origin)), Failed: result.Failed}
 	}
+	if ctx.Err() != nil { // the execution stops here; what is recorded comes of the next run
+		return failed(mode, err, false)
+	}
 	step, _ := kernel.StepFrom(ctx)
 	d.log().Warn("a tool failed", "effect", string(id), "execution", step.Execution, "step", step.ID, "code", fault.CodeOf(err))
 	observe(ctx, id, err)

@@ -75,7 +75,8 @@ func NewSummarizer(config SummarizerConfig) (kernel.Effect, error) {
 		},
 		Run: func(ctx context.Context, input jsontext.Value) (any, error) {
 			summary, err := config.summarize(ctx, limited, input)
-			if _, cut := errors.AsType[*model.InterruptedError](err); err != nil && !cut {
+			// An execution that stops here asks again later, and a cut is no failure.
+			if _, cut := errors.AsType[*model.InterruptedError](err); err != nil && !cut && ctx.Err() == nil {
 				step, _ := kernel.StepFrom(ctx)
 				config.Log.Warn("a summary failed", "execution", step.Execution, "step", step.ID, "attempt", step.Attempt, "code", fault.CodeOf(err))
 			}

@@ -88,6 +88,9 @@ func NewFlow(config Config) (*Flow, error) {
 	if config.Agent.Log == nil {
 		config.Agent.Log = config.Log
 	}
+	if own := config.Settings.Agent; own != (agent.Limits{}) && own != config.Agent.Limits {
+		return nil, errors.New("the limits of the agent belong into Agent.Limits, not into Settings.Agent")
+	}
 	config.Settings.Agent = config.Agent.Limits
 	config.Settings = config.Settings.withDefaults()
 	if err := config.Settings.check(); err != nil {

@@ -17,7 +17,7 @@ type Settings struct {
 	MaxCarryBytes     int `json:"maxCarryBytes"`     // to which a carry is trimmed; 256 KiB (C-19.7)
 	MaxInvalidRecords int `json:"maxInvalidRecords"` // rejections that are recorded; 100 (C-13.13)
 
-	Agent agent.Limits `json:"agent"` // those of Config.Agent; NewFlow puts them here
+	Agent agent.Limits `json:"agent"` // those of Config.Agent, where they are set; NewFlow puts them here
 
 	Budget Budget `json:"budget,omitzero"` // none in logs that are older than it, and if zero
 }
@@ -81,7 +81,7 @@ func (s Settings) check() error {
 	}
 	if s.MaxTurnChars > kernel.MaxCarryBytes || s.MaxCarryBytes > kernel.MaxCarryBytes ||
 		s.MaxCarryBytes+maxEnvelopeBytes(s.MaxTurnChars)+roomBeside > kernel.MaxCarryBytes {
-		return fmt.Errorf("settings MaxCarryBytes %d and MaxTurnChars %d could make a carry larger than the kernel's %d bytes",
+		return fmt.Errorf("settings MaxCarryBytes %d and MaxTurnChars %d could make a carry larger than the kernel's %d bytes: lower one of them",
 			s.MaxCarryBytes, s.MaxTurnChars, kernel.MaxCarryBytes)
 	}
 	return s.Budget.check()

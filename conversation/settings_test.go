@@ -39,6 +39,7 @@ func TestNewFlowRefuses(t *testing.T) {
 		{"negative rounds", func(c *Config) { c.Agent.Limits.Rounds = -1 }, "Rounds"},
 		{"a compaction without a compactor", func(c *Config) { c.Agent.Limits.Compaction.Messages = 8 }, "compactor"},
 		{"a memory scope without a memory", func(c *Config) { c.Agent.Limits.MemoryScope = "x" }, "memory"},
+		{"limits of the agent beside the agent", func(c *Config) { c.Settings.Agent.Calls = 2 }, "Settings.Agent"},
 		{"negative age", func(c *Config) { c.MaxEnvelopeAge = -time.Second }, "age"},
 	} {
 		config := good

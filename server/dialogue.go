@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/rand"
+	"errors"
 	"log/slog"
 
 	"github.com/parley-run/parley/agent"
@@ -67,6 +68,9 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 // check refuses settings that no server could run with, before anything is
 // touched.
 func (s Settings) check(m model.Model, sets []tool.Set, log *slog.Logger) error {
+	if s.ContextWindow == 0 && s.ReserveOutputTokens > 0 {
+		return errors.New("configuration: reserve_output_tokens is set, and context_window is not: that of this model is not known, so set it too")
+	}
 	var key [datadir.KeyBytes]byte
 	rand.Read(key[:])
 	keys, err := conversation.NewKeys(key[:])

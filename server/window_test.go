@@ -64,7 +64,7 @@ func TestBudgetSettingsErrors(t *testing.T) {
 		want     string
 	}{
 		{Settings{ContextWindow: 100, ReserveOutputTokens: 200}, "setting context_window is 100, which leaves nothing beside reserve_output_tokens 200"},
-		{Settings{ReserveOutputTokens: 200}, "setting context_window is 0"},
+		{Settings{ReserveOutputTokens: 200}, "reserve_output_tokens is set, and context_window is not"},
 		{Settings{ContextWindow: -5}, "setting context_window is -5"},
 		{Settings{ContextWindow: 100, ReserveOutputTokens: 10}, "system prompt and tools have"},
 	} {

@@ -132,8 +132,11 @@ func (t *talk) hear(record conversation.Record) {
 
 // rejection says why, and what to do where it is not plain.
 func rejection(reason conversation.Reason) string {
-	if reason == conversation.ReasonEditInvalid {
+	switch reason {
+	case conversation.ReasonEditInvalid:
 		return string(reason) + "; an edit takes the ORD of one of your own messages that the agent still has before it, see /history"
+	case conversation.ReasonPromptTooLarge:
+		return string(reason) + "; it does not fit into the model's context window, send it in pieces"
 	}
 	return string(reason)
 }

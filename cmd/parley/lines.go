@@ -12,6 +12,10 @@ import (
 // smaller.
 const maxLine = 1 << 20
 
+// terminalLine is how many bytes of a line a terminal of Linux keeps; it drops
+// the others without a word.
+const terminalLine = 4095
+
 // input is the lines of a reader, as they come.
 type input struct {
 	lines chan string // closed at the end

@@ -60,7 +60,7 @@ func (f logFlags) generations(ctx context.Context, store journal.Store) (int, er
 		return 0, err
 	}
 	if !ok {
-		return 0, fmt.Errorf("no log of %q in this data directory; see parley conversation list", f.ID)
+		return 0, fmt.Errorf("no log of %q in this data directory; parley conversation list has the ids, while the server runs", f.ID)
 	}
 	return head + 1, nil
 }

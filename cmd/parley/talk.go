@@ -133,6 +133,9 @@ func (t *talk) take(line string) {
 	text := strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD"))
 	switch {
 	case text == "":
+	case t.interactive && len(line) == terminalLine:
+		t.asked++
+		t.fail("not sent: a terminal keeps %d bytes of a line, so the end of this one may be lost; longer lines go through a pipe", terminalLine)
 	case strings.HasPrefix(text, "//"):
 		t.say(conversation.Message{Text: text[1:]})
 	case text[0] == '/':
@@ -156,7 +159,7 @@ func (t *talk) say(m conversation.Message) {
 		},
 		done: func(err error) error {
 			if errors.Is(err, conversation.ErrInvalidTurn) || errors.Is(err, client.ErrTooLarge) {
-				t.fail("%v", err)
+				t.fail("%v%s", err, remedy(err))
 				t.answered(a)
 				return nil
 			}
@@ -164,4 +167,14 @@ func (t *talk) say(m conversation.Message) {
 			return err
 		},
 	})
+}
+
+// remedy says what to do about a message that the server will never take, where
+// it is not plain.
+func remedy(err error) string {
+	refused, ok := errors.AsType[*client.Error](err)
+	if ok && refused.Reason == string(conversation.TextTooLong) || errors.Is(err, client.ErrTooLarge) {
+		return "; send it in pieces"
+	}
+	return ""
 }

@@ -32,8 +32,8 @@ func TestHear(t *testing.T) {
 		return conversation.Record{Turn: turn, Role: conversation.RoleAssistant, Status: status, Text: text}
 	}
 	rejected := conversation.Record{Role: conversation.RoleUser, Status: conversation.StatusRejected, Reason: conversation.ReasonStale, Text: "mine"}
-	bare, edit := rejected, rejected
-	bare.Text, edit.Reason = "", conversation.ReasonEditInvalid
+	bare, edit, large := rejected, rejected, rejected
+	bare.Text, edit.Reason, large.Reason = "", conversation.ReasonEditInvalid, conversation.ReasonPromptTooLarge
 	failed := reply(3, conversation.StatusFailed, "")
 	failed.Reason, failed.ErrorID = conversation.ReasonModelError, "x1"
 	tests := map[string]struct {
@@ -49,6 +49,7 @@ func TestHear(t *testing.T) {
 		"failed":           {[]conversation.Record{user(3, "mine"), failed}, 2, "", "parley: no answer: model-error, error id x1\n"},
 		"rejected":         {[]conversation.Record{rejected}, 1, "", "parley: the message was rejected: stale\n"},
 		"rejected, unread": {[]conversation.Record{bare}, 1, "", "parley: the message was rejected: stale\n"},
+		"too much":         {[]conversation.Record{large}, 1, "", "parley: the message was rejected: prompt-too-large; it does not fit into the model's context window, send it in pieces\n"},
 		"a bad edit":       {[]conversation.Record{edit}, 1, "", "parley: the message was rejected: " + rejection(edit.Reason) + "\n"},
 		"not yet":          {[]conversation.Record{user(3, "mine")}, 0, "", ""},
 	}
@@ -259,8 +260,8 @@ func TestSendAgain(t *testing.T) {
 	if talk.failed != 1 || len(ids) != 4 || len(talk.asks) != 1 {
 		t.Errorf("a bad text was sent %d times, %d lines have failed; want it sent once and complained about", len(ids)-3, talk.failed)
 	}
-	if !strings.Contains(errs.String(), "text-too-long") {
-		t.Errorf("the complaint is %q, want the reason", errs.String())
+	if !strings.Contains(errs.String(), `"text-too-long"); send it in pieces`) {
+		t.Errorf("the complaint is %q, want the reason and what to do", errs.String())
 	}
 }
 

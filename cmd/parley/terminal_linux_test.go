@@ -178,6 +178,19 @@ func TestInterruptOnTerminal(t *testing.T) {
 	}
 }
 
+// A line of which a terminal drops the end is not sent without it.
+func TestLongLineOnTerminal(t *testing.T) {
+	t.Parallel()
+	s := sit(t, "otherwise\n  say \"heard\"\n", "--data", filepath.Join(t.TempDir(), "data"))
+	s.sees("> ")
+	s.types(strings.Repeat("x", 3000))
+	s.types(strings.Repeat("y", 1095) + "lost\n")
+	s.sees("parley: not sent: a terminal keeps 4095 bytes of a line")
+	s.sees("> ")
+	s.types(strings.Repeat("x", terminalLine-1) + "\n")
+	s.sees("heard\r\n> ")
+}
+
 // C-46.2, T38: /stop, and the first Ctrl-C, end the answer, and the talk goes on.
 // A Ctrl-C at the prompt ends the talk.
 func TestStopOnTerminal(t *testing.T) {

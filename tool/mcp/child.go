@@ -63,22 +63,38 @@ func start(config Config, log *slog.Logger) (*link, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // how it ended is of no use to anybody
+		_ = cmd.Wait() // how it ended stands in its state
 		killGroup(cmd) // what it has left behind
 	}()
+	var how string // it ended, where that was not our doing
 	cut := sync.OnceFunc(func() {
+		byItself := false
+		select {
+		case <-ended:
+			byItself = true
+		default:
+		}
 		_ = in.Close()
 		timer := time.NewTimer(lastWords)
 		defer timer.Stop()
 		select {
 		case <-ended:
+			if byItself || !cmd.ProcessState.Success() {
+				how = cmd.ProcessState.String()
+			}
 		case <-timer.C:
 			killGroup(cmd)
 			<-ended
 		}
 		_ = out.Close()
 	})
-	return &link{transport: &sdk.IOTransport{Reader: out, Writer: in, MaxLineLength: maxFrame}, cut: cut}, nil
+	explain := func(err error) error {
+		if cut(); how == "" {
+			return err
+		}
+		return fmt.Errorf("its program ended, %s: %w", how, err)
+	}
+	return &link{transport: &sdk.IOTransport{Reader: out, Writer: in, MaxLineLength: maxFrame}, cut: cut, explain: explain}, nil
 }
 
 // closing closes files on the way out with an error.

@@ -72,6 +72,43 @@ func TestChildDies(t *testing.T) {
 	}
 }
 
+// records are the lines of a log, as they come.
+type records chan string
+
+func (r records) Write(p []byte) (int, error) {
+	r <- string(p)
+	return len(p), nil
+}
+
+// Of a program that ends the log says how, also where it never began to talk.
+func TestChildEnds(t *testing.T) {
+	const want = "its program ended, exit status 3: "
+	for _, mode := range []string{"broken", "good"} {
+		t.Run(mode, func(t *testing.T) {
+			log := make(records, 1024)
+			config := child(t, mode)
+			config.Log = slog.New(slog.NewTextHandler(log, nil))
+			w := watch(t, config)
+			w.Start()
+			if mode == "good" {
+				w.until("the tools are there", offers("echo"))
+				_, _ = w.call("die")
+			}
+			patience := time.After(20 * time.Second)
+			for line := ""; !strings.Contains(line, "is away"); {
+				select {
+				case line = <-log:
+				case <-patience:
+					t.Fatal("the log does not say that it is away")
+				}
+				if strings.Contains(line, "is away") && !strings.Contains(line, want) {
+					t.Errorf("the log says %s; want %q", line, want)
+				}
+			}
+		})
+	}
+}
+
 // A call that hangs ends with its time, also where the server does not even read
 // what it is sent, and the other tools go on.
 func TestChildHangs(t *testing.T) {

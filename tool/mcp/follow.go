@@ -67,9 +67,12 @@ func (s *Server) meet(ctx context.Context) (met bool, err error) {
 	if err != nil {
 		way.cut()
 		s.version = other(s.version)
-		return false, err
+		return false, way.why(err)
 	}
-	defer c.close()
+	defer func() {
+		c.close()
+		err = way.why(err)
+	}()
 	defer s.publish(nil)
 	for {
 		current, err := s.list(ctx, c)
@@ -146,6 +149,15 @@ func printable(text string, limit int) string {
 type link struct {
 	transport sdk.Transport
 	cut       func()
+	explain   func(error) error // says more of the end of a way that was cut; nil if there is no more to say
+}
+
+// why is why a way came to its end, by the error that was met.
+func (l *link) why(err error) error {
+	if l.explain == nil {
+		return err
+	}
+	return l.explain(err)
 }
 
 // connection is a server that was found.

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "mute":
 		select {} // it says nothing, reads nothing, and does not end with its input
+	case "broken":
+		os.Exit(3)
 	case "linger":
 		conn, err := net.Dial("unix", os.Getenv("PARLEY_TEST_SOCKET"))
 		if err == nil {
