@@ -44,6 +44,7 @@ func fullCarry(turns, chars, maxTurnChars int) Carry {
 // A carry at the limits of every field, under the widest settings, stays under
 // the kernel's limit, and is read again (C-19.7, C-19.8, C-11.17).
 func TestFullCarryFits(t *testing.T) {
+	t.Parallel()
 	for _, settings := range []Settings{
 		{}, {MaxTurnChars: 118_000}, {MaxCarryBytes: minCarryBytes, MaxTurnChars: 140_000}, {MaxCarryBytes: 700_000}, {MaxWindowTurns: maxWindowTurns},
 	} {

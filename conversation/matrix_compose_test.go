@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-run/parley/conversation"
-	"github.com/parley-run/parley/journal/journaltest"
 )
 
 // composed is a dialogue in which turns leave the window while runs are compacted,
@@ -58,14 +57,12 @@ func TestCrashMatrixOfBudgetAndCompaction(t *testing.T) {
 					t.Errorf("the dialogue has no %s", part)
 				}
 			}
-			places := 0
-			for prefix := range journaltest.Prefixes(want.batches) {
-				hot := -(places % 2) // in turn
+			for n, prefix := range places(want.batches) {
+				hot := -(n % 2) // in turn
 				synctest.Test(t, func(t *testing.T) { resume(t, p, want, prefix, hot) })
 				if t.Failed() {
-					t.Fatalf("after a prefix of %d writes", places)
+					t.Fatalf("after a prefix of %d writes", n)
 				}
-				places++
 			}
 		})
 	}

@@ -219,7 +219,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "the budget evicts (C-20.2)",
-		file:  "conversation/turn.go", from: `evicted := d.window.keep(fit.Keep)`, to: `evicted := d.window.keep(len(d.window.turns))`,
+		file:  "conversation/window.go", from: "\tgone := max(len(w.turns)-newest, 0)\n", to: "\tgone := 0\n",
 		test: "TestRequestsFit",
 	},
 	{

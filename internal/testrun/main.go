@@ -53,29 +53,33 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return t.finish()
 }
 
-// commands are the arguments of each go test to run. Under the race detector a
-// test whose name begins with TestMany does a part of its cases only; where all
-// tests are asked for, those run once more without it.
+// ofMany are the tests that do only a part of their cases under the race detector,
+// by the beginnings of their names.
+var ofMany = []string{"TestMany", "TestCrashMatrix", "TestEveryAppend"}
+
+// commands are the arguments of each go test to run. Where all tests are asked for
+// under the race detector, those of many cases run once more without it.
 func commands(race bool, args []string) [][]string {
 	if !race {
 		return [][]string{append([]string{"test", "-json"}, args...)}
 	}
 	all := [][]string{append([]string{"test", "-json", "-race"}, args...)}
-	if packages := withTestMany("."); slices.Equal(args, []string{"./..."}) && len(packages) > 0 {
-		all = append(all, append([]string{"test", "-json", "-run", "^TestMany"}, packages...))
+	if packages := foldersOfMany("."); slices.Equal(args, []string{"./..."}) && len(packages) > 0 {
+		all = append(all, append([]string{"test", "-json", "-run", "^(" + strings.Join(ofMany, "|") + ")"}, packages...))
 	}
 	return all
 }
 
-// withTestMany lists the folders beneath root that have such a test.
-func withTestMany(root string) (folders []string) {
+// foldersOfMany lists the folders beneath root that have such a test.
+func foldersOfMany(root string) (folders []string) {
 	filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return nil // a folder that cannot be read is go test's to complain of
 		}
 		source, err := os.ReadFile(path)
-		if folder := "./" + filepath.ToSlash(filepath.Dir(path)); err == nil &&
-			bytes.Contains(source, []byte("\nfunc TestMany")) && !slices.Contains(folders, folder) {
+		has := func(name string) bool { return bytes.Contains(source, []byte("\nfunc "+name)) }
+		folder := "./" + filepath.ToSlash(filepath.Dir(path))
+		if err == nil && slices.ContainsFunc(ofMany, has) && !slices.Contains(folders, folder) {
 			folders = append(folders, folder)
 		}
 		return nil

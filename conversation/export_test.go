@@ -1,0 +1,4 @@
+package conversation
+
+// UnderRace is underRace for the tests outside of the package.
+const UnderRace = underRace
