@@ -461,3 +461,24 @@ func TestMessageDoesNotCutItself(t *testing.T) {
 		wantTranscript(t, s, "1/1 user accepted hello", "1/2 assistant complete hello")
 	})
 }
+
+// A turn that is cut just when its model asks for a tool: the call was never whole,
+// so it is neither run nor told of, and the next turn's request is whole (T61).
+func TestBargeInAtAToolCall(t *testing.T) {
+	stages(t, "when has \"tools\"\n  say \"Wait.\"\n  call slow {}\n  wait 50s\notherwise\n  reply", func(t *testing.T, s *stage) {
+		s.config.BargeIn = InboxBargeIn(s.store)
+		s.config.Agent.Tools = []agent.Tool{slow()}
+		s.say("use tools")
+		s.pass(time.Second)
+		s.say("next")
+		s.pass(time.Second)
+		wantTranscript(t, s,
+			"1/1 user accepted use tools", "1/2 assistant interrupted Wait.", "2/3 user accepted next", "2/4 assistant complete next")
+		if strings.Contains(s.bytes(), "tool.slow") {
+			t.Error("a call that was not whole was run")
+		}
+		if told := s.model.all()[1].Messages[1]; told.Text != "Wait." || len(told.Calls) != 0 {
+			t.Errorf("the next turn's model is told %+v", told)
+		}
+	})
+}

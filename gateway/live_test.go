@@ -91,6 +91,32 @@ func TestStreamWords(t *testing.T) {
 	})
 }
 
+// T18: a reply that fails while its words are on their way still comes to its end,
+// behind them, and so does the conversation.
+func TestStreamOfAFailingReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLiveWorld(t, "otherwise\n  say \"I was\"\n  say \" about\"\n  fail cut")
+		id := w.start()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		tape, done := w.stream(ctx, id)
+		synctest.Wait()
+		w.turn(id, "go")
+		synctest.Wait()
+		if err := w.client.Close(t.Context(), ann, id); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		got := strings.Join(tape.heard(), "; ")
+		if want := "status; message # go; delta I was about; message # I was about; closed"; got != want {
+			t.Errorf("the stream is %q, want %q", got, want)
+		}
+		if !strings.Contains(tape.text(), `"status":"failed"`) {
+			t.Errorf("the reply did not fail:\n%s", tape.text())
+		}
+	})
+}
+
 // C-28.6, C-28.10, T40, T42, T55: the process dies in mid-reply. Who comes back
 // to the next one is told that the reply begins again, and sees its end.
 func TestStreamWordsAfterCrash(t *testing.T) {
