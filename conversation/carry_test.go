@@ -26,15 +26,16 @@ func fullCarry(turns, chars, maxTurnChars int) Carry {
 	for i := range maxSeen {
 		c.Seen = append(c.Seen, Seen{Key: fmt.Sprintf("%064x", i), IssuedAt: 1<<53 - 1, Turn: true})
 	}
+	var called []string
+	for n := range min(chars, maxCalledTools) {
+		called = append(called, fmt.Sprintf("%0*d", maxToolName, n))
+	}
 	for i := range turns {
 		c.Turns = append(c.Turns, Turn{
 			Turn: i + 1, Ord: 2*i + 1, Asker: asker, Status: StatusInterrupted,
 			User: taint.Tainted(strings.Repeat("q", chars), taint.OriginUser), Reply: strings.Repeat("r", chars),
-			Edits: taint.Tainted(strings.Repeat("\x01", min(chars, maxQuote)), taint.OriginUser),
+			Edits: taint.Tainted(strings.Repeat("\x01", min(chars, maxQuote)), taint.OriginUser), Called: called,
 		})
-		for n := range min(chars, maxCalledTools) {
-			c.Turns[i].Called = append(c.Turns[i].Called, fmt.Sprintf("%0*d", maxToolName, n))
-		}
 	}
 	c.Pending.Origin = taint.OriginUser
 	c.Pending.Value = jsontext.Value(`"` + strings.Repeat("x", maxEnvelopeBytes(maxTurnChars)-2) + `"`)
