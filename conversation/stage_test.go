@@ -20,6 +20,7 @@ import (
 	"github.com/parley-run/parley/journal/memory"
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
+	"github.com/parley-run/parley/model/modeltest"
 	"github.com/parley-run/parley/model/script"
 	"github.com/parley-run/parley/taint"
 )
@@ -287,6 +288,9 @@ type requests struct {
 func (r *requests) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if err := req.Validate(); err != nil {
 		r.t.Errorf("the model was sent a bad request: %v", err)
+	}
+	if found := modeltest.Violations(req); found != nil {
+		r.t.Errorf("a vendor would refuse a request: %q", found)
 	}
 	r.mu.Lock()
 	r.sent = append(r.sent, req)
