@@ -219,8 +219,13 @@ var mutants = []mutant{
 	},
 	{
 		guard: "the budget evicts (C-20.2)",
+		file:  "conversation/turn.go", from: `turns := d.window.newer(p.keep)`, to: `turns := d.window.history`,
+		test: "TestInterruptedSummaryWithoutAnInterruption",
+	},
+	{
+		guard: "what was evicted leaves the window (C-20.3, C-21.1)",
 		file:  "conversation/window.go", from: "\tgone := max(len(w.turns)-newest, 0)\n", to: "\tgone := 0\n",
-		test: "TestRequestsFit",
+		test: "TestFitNeverSkips",
 	},
 	{
 		guard: "the costs that are on record serve (C-20.12)",
