@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
@@ -26,23 +27,24 @@ type problem struct {
 // refusal is an error that is answered as it is.
 type refusal struct {
 	status int
+	wait   time.Duration // after which it may be tried again; 0 means retryAfter, where the status has a Retry-After
 	problem
 }
 
 func (r *refusal) Error() string { return r.Code + " " + r.Reason }
 
 var (
-	errUnauthorized = &refusal{http.StatusUnauthorized, problem{Code: "unauthorized"}}
-	errMethod       = &refusal{http.StatusMethodNotAllowed, problem{Code: "method not allowed"}}
-	errMediaType    = &refusal{http.StatusUnsupportedMediaType, problem{Code: "unsupported media type"}}
-	errUnavailable  = &refusal{http.StatusServiceUnavailable, problem{Code: "unavailable"}}
-	errTooLarge     = &refusal{http.StatusRequestEntityTooLarge, problem{Code: "too large"}}
+	errUnauthorized = &refusal{status: http.StatusUnauthorized, problem: problem{Code: "unauthorized"}}
+	errMethod       = &refusal{status: http.StatusMethodNotAllowed, problem: problem{Code: "method not allowed"}}
+	errMediaType    = &refusal{status: http.StatusUnsupportedMediaType, problem: problem{Code: "unsupported media type"}}
+	errUnavailable  = &refusal{status: http.StatusServiceUnavailable, problem: problem{Code: "unavailable"}}
+	errTooLarge     = &refusal{status: http.StatusRequestEntityTooLarge, problem: problem{Code: "too large"}}
 )
 
 // badRequest is a 400. The reason is one of a few words and repeats nothing of
 // the request.
 func badRequest(reason string) error {
-	return &refusal{http.StatusBadRequest, problem{Code: "bad request", Reason: reason}}
+	return &refusal{status: http.StatusBadRequest, problem: problem{Code: "bad request", Reason: reason}}
 }
 
 // refusals are the errors of the client that a caller may know, by status.
@@ -70,11 +72,11 @@ func (g *Gateway) explain(err error) *refusal {
 		return r
 	}
 	if turn, ok := errors.AsType[*conversation.TurnError](err); ok {
-		return &refusal{http.StatusBadRequest, problem{Code: "bad request", Reason: string(turn.Fault)}}
+		return &refusal{status: http.StatusBadRequest, problem: problem{Code: "bad request", Reason: string(turn.Fault)}}
 	}
 	for _, r := range refusals {
 		if errors.Is(err, r.err) {
-			return &refusal{r.status, problem{Code: r.code}}
+			return &refusal{status: r.status, problem: problem{Code: r.code}}
 		}
 	}
 	if g.client.Runtime().Err() != nil { // the store has failed; the process is about to end
@@ -82,7 +84,7 @@ func (g *Gateway) explain(err error) *refusal {
 	}
 	id := kernel.NewID()
 	g.report(id, err)
-	return &refusal{http.StatusInternalServerError, problem{Code: "internal", ErrorID: id}}
+	return &refusal{status: http.StatusInternalServerError, problem: problem{Code: "internal", ErrorID: id}}
 }
 
 // report tells the host about an error; a hook that panics stops nothing.
@@ -99,8 +101,9 @@ func (g *Gateway) report(id string, err error) {
 	g.config.OnError(id, err)
 }
 
-// retryAfter is how many seconds later a refused request may be tried again.
-const retryAfter = 5
+// retryAfter is how much later a refused request may be tried again, where
+// nothing better is known.
+const retryAfter = 5 * time.Second
 
 // fail answers an error.
 func (g *Gateway) fail(x *exchange, err error) {
@@ -109,7 +112,8 @@ func (g *Gateway) fail(x *exchange, err error) {
 	case http.StatusUnauthorized:
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		x.w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		wait := cmp.Or(r.wait, retryAfter)
+		x.w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 	case http.StatusRequestEntityTooLarge:
 		if x.r.ProtoMajor == 1 {
 			x.w.Header().Set("Connection", "close")

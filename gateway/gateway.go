@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/parley-run/parley/conversation"
 	"github.com/parley-run/parley/identity"
@@ -33,7 +34,14 @@ type Config struct {
 	// not fail closed (C-31.4).
 	AllowNoRuntimeAuthz bool
 
-	MaxStreams int // open at a time; DefaultMaxStreams if 0
+	// Edge says under which names the gateway answers, and to which web pages.
+	// Nil is the zero Edge: any name, no web page. An insecure gateway answers
+	// under loopback names alone (C-32.5).
+	Edge *Edge
+
+	MaxStreams          int // open at a time; DefaultMaxStreams if 0 (C-32.7)
+	MaxStreamsPerCaller int // of one identity; DefaultMaxStreamsPerCaller if 0 (C-32.7)
+	PostsPerMinute      int // of one identity; DefaultPostsPerMinute if 0 (C-32.9)
 
 	// OnError is told what an answer hides behind its errorId (C-29.10). If it is
 	// nil the error is logged.
@@ -46,7 +54,9 @@ type Config struct {
 type Gateway struct {
 	config  Config
 	client  *conversation.Client
+	edge    Edge
 	streams streams
+	posts   posts
 }
 
 var _ http.Handler = (*Gateway)(nil)
@@ -76,7 +86,16 @@ func New(config Config) (*Gateway, error) {
 	if config.Insecure {
 		config.Log.Warn("the gateway is insecure: anybody who can reach it is served")
 	}
-	return &Gateway{config: config, client: config.Client, streams: newStreams(cmp.Or(config.MaxStreams, DefaultMaxStreams))}, nil
+	g := &Gateway{
+		config: config, client: config.Client,
+		streams: newStreams(cmp.Or(config.MaxStreams, DefaultMaxStreams), cmp.Or(config.MaxStreamsPerCaller, DefaultMaxStreamsPerCaller)),
+		posts:   newPosts(cmp.Or(config.PostsPerMinute, DefaultPostsPerMinute)),
+	}
+	if config.Edge != nil {
+		g.edge = *config.Edge
+	}
+	g.edge.loopback = g.edge.loopback || config.Insecure
+	return g, nil
 }
 
 // exchange is one request with what is known of it, and its answer.
@@ -104,9 +123,16 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve takes a request through the door, in the order that tells a stranger
 // the least, and on to its route.
 func (g *Gateway) serve(x *exchange) error {
+	if err := g.edge.admit(x.w, x.r); err != nil {
+		return err
+	}
 	methods, id, ok := match(x.r.URL.Path)
 	if !ok {
 		return conversation.ErrNotFound // C-29.11
+	}
+	if isPreflight(x.r) {
+		preflight(x.w, methods.allow())
+		return nil
 	}
 	route, ok := methods.of(x.r.Method)
 	if !ok {
@@ -117,7 +143,9 @@ func (g *Gateway) serve(x *exchange) error {
 	if err := g.authenticate(x); err != nil {
 		return err
 	}
+	var wait time.Duration
 	if x.r.Method == http.MethodPost {
+		wait = g.posts.count(x.key()) // it counts first, and answers behind the authorization (C-31.7)
 		if err := x.readBody(); err != nil {
 			return err
 		}
@@ -125,7 +153,18 @@ func (g *Gateway) serve(x *exchange) error {
 	if err := g.admit(x); err != nil {
 		return err
 	}
+	if wait > 0 {
+		return tooMany("posts", wait)
+	}
 	return route(g, x)
+}
+
+// key is that by which limits count the caller (C-32.14).
+func (x *exchange) key() string {
+	if x.caller == nil {
+		return ""
+	}
+	return x.caller.Identity.Key()
 }
 
 // authenticate finds out who is calling. What it hands out has neither body nor

@@ -116,10 +116,11 @@ func TestNew(t *testing.T) {
 		t.Errorf("an insecure gateway logs %q; want a warning", w.log())
 	}
 	// C-23.6: its callers are nobody, and nobody else's conversations are theirs.
-	if got := w.ask(request("POST", "/v1/conversations", "", "")); got.Code != 201 {
+	const local = "http://127.0.0.1"
+	if got := w.ask(request("POST", local+"/v1/conversations", "", "")); got.Code != 201 {
 		t.Errorf("start by nobody: %d %s", got.Code, got.Body)
 	}
-	if got := w.ask(request("GET", "/v1/conversations/"+w.start(), "", "")); got.Code != 404 {
+	if got := w.ask(request("GET", local+"/v1/conversations/"+w.start(), "", "")); got.Code != 404 {
 		t.Errorf("nobody reads ann's conversation: %d", got.Code)
 	}
 }

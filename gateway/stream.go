@@ -26,25 +26,40 @@ const (
 // events is GET /v1/conversations/{id}/events (C-29.6, C-30): the entries of
 // the transcript from a cursor on, and those to come.
 func (g *Gateway) events(x *exchange) error {
+	if x.r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		return errOrigin // a link or an address typed would hold a stream that nobody reads
+	}
+	if x.r.Method != http.MethodHead {
+		leave, err := g.streams.enter(x.key())
+		if err != nil {
+			return err
+		}
+		if leave == nil {
+			return g.turnAway(x)
+		}
+		defer leave()
+	}
 	s, err := g.prepare(x)
 	if s == nil {
 		return err
 	}
 	defer s.leave()
-	leave, ok := g.streams.enter()
-	if ok {
-		defer leave()
-	} else {
-		s.frames, s.news = comeBack().append(nil), conversation.News{}
-	}
 	if err := s.pipe.open(x); err != nil || x.r.Method == http.MethodHead {
 		return err
 	}
-	if !ok {
-		s.flush()
-		return nil
-	}
 	s.run(x.r.Context()) // what ended it was told to the client, or the client is gone
+	return nil
+}
+
+// turnAway answers a stream that there is no room for: a browser that got an
+// error instead would never come back (C-32.7).
+func (g *Gateway) turnAway(x *exchange) error {
+	p := newPipe(x, &g.streams)
+	defer p.close()
+	if err := p.open(x); err != nil {
+		return err
+	}
+	p.send(comeBack().append(nil)) // a client that is gone is no error
 	return nil
 }
 

@@ -344,10 +344,10 @@ func TestStreamsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	id := w.start()
 	var leaves []func()
-	for range DefaultMaxStreams {
-		leave, ok := w.gateway.streams.enter()
-		if !ok {
-			t.Fatal("no room below the limit")
+	for i := range DefaultMaxStreams {
+		leave, err := w.gateway.streams.enter(fmt.Sprint("caller ", i))
+		if err != nil || leave == nil {
+			t.Fatalf("no room below the limit: %v", err)
 		}
 		leaves = append(leaves, leave)
 	}

@@ -9,6 +9,8 @@ import (
 const (
 	// DefaultMaxStreams bounds the streams of a gateway (C-32.7).
 	DefaultMaxStreams = 256
+	// DefaultMaxStreamsPerCaller bounds those of one identity (C-32.7).
+	DefaultMaxStreamsPerCaller = 8
 	// drainWithin is how long streams may take to end once they are to.
 	drainWithin = 8 * time.Second
 )
@@ -16,35 +18,47 @@ const (
 // streams are the open streams of a gateway, and the end of them all.
 type streams struct {
 	most int // at a time
+	each int // of one caller
 
 	mu    sync.Mutex
 	open  int
-	empty chan struct{} // closed when draining and no stream is open
-	until time.Time     // of the writes of a draining gateway
+	of    map[string]int // by identity key; no key without a stream
+	empty chan struct{}  // closed when draining and no stream is open
+	until time.Time      // of the writes of a draining gateway
 
 	draining chan struct{} // closed by Drain
 }
 
-func newStreams(most int) streams {
-	return streams{most: most, empty: make(chan struct{}), draining: make(chan struct{})}
+func newStreams(most, each int) streams {
+	return streams{most: most, each: each, of: map[string]int{}, empty: make(chan struct{}), draining: make(chan struct{})}
 }
 
-// enter takes a place for a stream; call leave once, whatever happens
-// (C-32.13). Without a place, or while draining, ok is false.
-func (s *streams) enter() (leave func(), ok bool) {
+// enter takes a place for a stream of the caller; call leave once, whatever
+// happens (C-32.13). Without a place, or while draining, leave is nil. Who has
+// too many already is refused.
+func (s *streams) enter(caller string) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open >= s.most || !s.until.IsZero() {
-		return nil, false
+	switch {
+	case !s.until.IsZero():
+		return nil, nil
+	case s.of[caller] >= s.each:
+		return nil, tooMany("streams", retryAfter)
+	case s.open >= s.most:
+		return nil, nil
 	}
 	s.open++
-	return s.leave, true
+	s.of[caller]++
+	return func() { s.leave(caller) }, nil
 }
 
-func (s *streams) leave() {
+func (s *streams) leave(caller string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
+	if s.of[caller]--; s.of[caller] == 0 {
+		delete(s.of, caller)
+	}
 	if s.open == 0 && !s.until.IsZero() {
 		close(s.empty)
 	}

@@ -124,11 +124,14 @@ func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conver
 		Store: w.store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Log: log,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Policy: ownerScoped(t),
 	}
-	config := Config{Authenticate: byToken, Log: log, OnError: func(id string, err error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.reported[id] = err
-	}}
+	config := Config{
+		Authenticate: byToken, Log: log, OnError: func(id string, err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.reported[id] = err
+		},
+		MaxStreamsPerCaller: DefaultMaxStreams, PostsPerMinute: 1e6, // but in the tests of these limits
+	}
 	for _, change := range change {
 		change(&kernelConfig, &config)
 	}
