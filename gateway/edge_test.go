@@ -173,7 +173,8 @@ func TestHost(t *testing.T) {
 		},
 		"both": {
 			EdgeConfig{LoopbackOnly: true, AllowedHosts: []string{"localhost", "evil.example"}},
-			[]string{"localhost:1"}, []string{"evil.example", "127.0.0.1"},
+			[]string{"localhost:1"},
+			[]string{"evil.example", "127.0.0.1"},
 		},
 	} {
 		w, asked := edged(t, test.config)

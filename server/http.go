@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -19,14 +20,34 @@ const (
 	maxHeaderBytes = 32 << 10
 	maxConnections = 1024
 
+	// Over HTTP/2 a connection carries many streams; the limits of streams count
+	// each of them. A peer that answers no ping is gone.
+	maxConcurrent = 128
+	pingAfter     = 15 * time.Second
+	pingTimeout   = 15 * time.Second
+
 	// sendBuffer caps what the system takes for a client that does not read, so
 	// that deltas are merged here and not kept stale there (SSE finding 7).
 	sendBuffer = 64 << 10
 )
 
-// newHTTPServer is the HTTP server with its limits.
-func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+// newHTTPServer is the HTTP server with its limits. HTTP/2 goes with TLS, and
+// without it only where h2c says so.
+func newHTTPServer(handler http.Handler, d door, log *slog.Logger) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(d.h2c)
+	var secure *tls.Config
+	if d.certificate != nil {
+		secure = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.certificate.current}
+	}
 	return &http.Server{
+		TLSConfig: secure,
+		Protocols: &protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxConcurrent, SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+		},
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
@@ -103,7 +124,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // without it the connection works too
+		tune(tcp)
 	}
 	return &limitedConn{Conn: conn, release: func() { <-l.slots }}, nil
 }

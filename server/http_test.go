@@ -73,7 +73,7 @@ func TestLimitConnections(t *testing.T) {
 
 // C-32.11: the limits are set, and nothing would cut a stream.
 func TestHTTPServerLimits(t *testing.T) {
-	s := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	s := newHTTPServer(http.NotFoundHandler(), door{}, slog.New(slog.DiscardHandler))
 	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.MaxHeaderBytes == 0 || s.WriteTimeout != 0 {
 		t.Errorf("limits are header %v, read %v, header bytes %d, write %v", s.ReadHeaderTimeout, s.ReadTimeout, s.MaxHeaderBytes, s.WriteTimeout)
 	}

@@ -23,7 +23,7 @@ const lameTime = time.Second
 // or could not be closed.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(limitConnections(s.listener, maxConnections)) }()
+	go func() { served <- s.serve() }()
 	var failure error
 	select {
 	case <-ctx.Done():
@@ -43,6 +43,15 @@ func (s *Server) Run(ctx context.Context) error {
 	s.drain()
 	<-served
 	return errors.Join(failure, s.release())
+}
+
+// serve answers requests until the HTTP server is shut down.
+func (s *Server) serve() error {
+	listener := limitConnections(s.listener, maxConnections)
+	if s.door.certificate != nil {
+		return s.http.ServeTLS(listener, "", "") // with the certificate of its configuration
+	}
+	return s.http.Serve(listener)
 }
 
 // drain stops listening and lets streams and requests end. Those that do not in

@@ -69,7 +69,7 @@ func answering(ctx context.Context, dir datadir.Dir) (url string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: dir.TLS()}} // no proxy: it is this machine
 	answer, err := client.Do(request)
 	if err != nil {
 		return "", false

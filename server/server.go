@@ -42,6 +42,7 @@ type Server struct {
 	log   *slog.Logger
 	first bool
 	ready atomic.Bool
+	door  door
 
 	listener net.Listener
 	dir      datadir.Dir
@@ -76,7 +77,11 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err := config.Settings.check(m, peers.sets(), config.Log); err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log, mcp: peers}
+	d, err := newDoor(config.Settings)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{log: config.Log, mcp: peers, door: d}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -87,6 +92,11 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	}
 	if err := s.assemble(ctx, config, m); err != nil {
 		return nil, err
+	}
+	if c := s.door.certificate; c != nil { // before the address, which sends clients here
+		if err := c.follow(s.log, s.lock.SetCertificate); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.lock.SetAddress(s.URL()); err != nil {
 		return nil, err
@@ -180,8 +190,14 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
+	edge, err := s.door.open(s.listener)
+	if err != nil {
+		return err
+	}
 	s.gateway, err = gateway.New(gateway.Config{
-		Client: client, Authenticate: authenticate(s.dir.Keyring(), s.log),
+		Client: client, Authenticate: authenticate(s.dir.Keyring(), s.log), Edge: edge,
+		MaxStreams: config.Settings.MaxStreams, MaxStreamsPerCaller: config.Settings.MaxStreamsPerCaller,
+		PostsPerMinute: config.Settings.PostsPerMinute,
 		// The operator's view of what an answer hides.
 		OnError: func(errorID string, err error) { s.log.Error("a request failed", "errorId", errorID, "error", err) },
 		Log:     s.log,
@@ -189,21 +205,25 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
-	s.http = newHTTPServer(routes(s.gateway, s.ready.Load), s.log)
+	s.http = newHTTPServer(behindProxies(s.door.proxies, routes(s.gateway, s.ready.Load)), s.door, s.log)
 	s.mcp.start(ctx)
 	return s.runtime.Recover(ctx)
 }
 
 // URL is the address at which the server is met from this machine.
 func (s *Server) URL() string {
+	scheme := "http://"
+	if s.door.certificate != nil {
+		scheme = "https://"
+	}
 	host, port, err := net.SplitHostPort(s.listener.Addr().String())
 	if err != nil {
-		return "http://" + s.listener.Addr().String()
+		return scheme + s.listener.Addr().String()
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // every address of the machine, those of IPv4 included
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	return scheme + net.JoinHostPort(host, port)
 }
 
 // Local reports whether only programs on this machine can reach the server
@@ -212,6 +232,9 @@ func (s *Server) Local() bool {
 	address, ok := s.listener.Addr().(*net.TCPAddr)
 	return ok && address.IP.IsLoopback()
 }
+
+// Secure reports whether the server speaks TLS.
+func (s *Server) Secure() bool { return s.door.certificate != nil }
 
 // Directory is the server's data directory.
 func (s *Server) Directory() datadir.Dir { return s.dir }

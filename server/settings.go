@@ -32,6 +32,27 @@ type Settings struct {
 	// System is the agent's system prompt, a short one of ours if empty.
 	System string `toml:"system"`
 
+	// PublicURL is where people meet the server, such as https://chat.example.org:
+	// its host and origin are allowed, and cookies ask for TLS if it has it.
+	PublicURL string `toml:"public_url"`
+	// AllowedHosts, AllowedOrigins and AllowCredentials are those of
+	// gateway.EdgeConfig; the server's own names are allowed beside them.
+	AllowedHosts     []string `toml:"allowed_hosts"`
+	AllowedOrigins   []string `toml:"allowed_origins"`
+	AllowCredentials bool     `toml:"allow_credentials"`
+	// TrustedProxies are the addresses, or ranges of them, whose X-Forwarded-Host,
+	// -Proto and -For are believed.
+	TrustedProxies []string `toml:"trusted_proxies"`
+	// TLSCert and TLSKey are files in PEM; with them the server speaks TLS alone.
+	TLSCert string `toml:"tls_cert"`
+	TLSKey  string `toml:"tls_key"`
+	// H2C lets clients speak HTTP/2 without TLS, as some proxies do.
+	H2C bool `toml:"h2c"`
+
+	MaxStreams          int `toml:"max_streams"`            // C-32.7
+	MaxStreamsPerCaller int `toml:"max_streams_per_caller"` // C-32.7
+	PostsPerMinute      int `toml:"posts_per_minute"`       // C-32.9
+
 	// BargeIn says whether a message that comes while an answer is written cuts it;
 	// so it is if nil. A stop does in any case (C-14, C-46).
 	BargeIn *bool `toml:"barge_in"`

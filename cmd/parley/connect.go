@@ -42,7 +42,7 @@ func (f clientFlags) connect(dir datadir.Dir, absence absence) (*client.Client, 
 	}
 	// The address below is a placeholder: the one in the directory is looked up
 	// for each request, because a server that comes back may have another.
-	return client.New("http://parley.invalid", token.Reveal(), &http.Client{Transport: &finder{dir: dir, absence: absence}})
+	return client.New("http://parley.invalid", token.Reveal(), &http.Client{Transport: &finder{dir: dir, absence: absence, direct: direct(dir)}})
 }
 
 // patience is how long a server may be away, restarting, before a talk with it
@@ -54,6 +54,7 @@ const patience = time.Minute
 type finder struct {
 	dir     datadir.Dir
 	absence absence
+	direct  *http.Transport
 
 	mu   sync.Mutex
 	away time.Time // since when no request has reached the server; zero if the last one did
@@ -91,15 +92,16 @@ func (f *finder) send(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host, r.Host = target.Scheme, target.Host, target.Host
-	return direct.RoundTrip(r)
+	return f.direct.RoundTrip(r)
 }
 
-// direct asks no proxy: the server is on this machine.
-var direct = func() *http.Transport {
+// direct asks no proxy: the server is on this machine, and has the certificate
+// that it says.
+func direct(dir datadir.Dir) *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil
+	transport.Proxy, transport.TLSClientConfig = nil, dir.TLS()
 	return transport
-}()
+}
 
 // explain adds what to do about an error of the server's.
 func explain(ctx context.Context, err error) error {

@@ -46,7 +46,11 @@ func (f serverFlags) configuration() (server.Config, error) {
 
 type serveCommand struct {
 	serverFlags
-	Listen string `env:"PARLEY_LISTEN" placeholder:"ADDR" help:"Address of the HTTP server, 127.0.0.1:7275 unless named; with port 0 any free one."`
+	Listen    string `env:"PARLEY_LISTEN" placeholder:"ADDR" help:"Address of the HTTP server, 127.0.0.1:7275 unless named; with port 0 any free one."`
+	PublicURL string `env:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Where people meet the server, if that is elsewhere, such as https://chat.example.org."`
+	TLSCert   string `env:"PARLEY_TLS_CERT" placeholder:"FILE" help:"Certificate, in PEM; with it the server speaks TLS alone."`
+	TLSKey    string `env:"PARLEY_TLS_KEY" placeholder:"FILE" help:"Key of the certificate, in PEM."`
+	H2C       bool   `name:"h2c" env:"PARLEY_H2C" help:"Take HTTP/2 without TLS too."`
 }
 
 // Run serves until a signal, or until the journal fails.
@@ -55,7 +59,7 @@ func (c *serveCommand) Run(ctx context.Context, terminal console) error {
 	if err != nil {
 		return err
 	}
-	config.Settings.Listen = cmp.Or(c.Listen, config.Settings.Listen)
+	c.override(&config.Settings)
 	config.Log = slog.New(slog.NewTextHandler(terminal.err, nil))
 	ctx, stop := untilSignal(ctx, nil)
 	defer stop()
@@ -71,10 +75,18 @@ func (c *serveCommand) Run(ctx context.Context, terminal console) error {
 	if hint := server.Hint(config.Settings.Model, os.Getenv); hint != "" {
 		fmt.Fprintln(terminal.out, hint)
 	}
-	if !s.Local() {
-		config.Log.Warn("other machines can reach this server, and tokens travel as they are: put TLS in front", "address", s.URL())
+	if !s.Local() && !s.Secure() {
+		config.Log.Warn("other machines can reach this server, and tokens travel as they are: put TLS in front, or set tls_cert and tls_key", "address", s.URL())
 	}
 	return s.Run(ctx)
+}
+
+// override lets the flags of serve stand over the file.
+func (c *serveCommand) override(s *server.Settings) {
+	s.Listen = cmp.Or(c.Listen, s.Listen)
+	s.PublicURL = cmp.Or(c.PublicURL, s.PublicURL)
+	s.TLSCert, s.TLSKey = cmp.Or(c.TLSCert, s.TLSCert), cmp.Or(c.TLSKey, s.TLSKey)
+	s.H2C = s.H2C || c.H2C
 }
 
 // greeting is the line of a start: where the server is, where its token lies,

@@ -248,4 +248,36 @@ var mutants = []mutant{
 		file:  "conversation/summary.go", from: `r.IsZero() || r.Text.Origin() == taint.OriginSummary && r.Tokens`, to: `r.IsZero() || r.Tokens`,
 		test: "TestCarriedSummary",
 	},
+	{
+		guard: "a page is served only if its origin is listed (C-32.1)",
+		file:  "gateway/edge.go", from: `case len(origins) > 0 && !listed, len`, to: `case len(origins) > 1, len`,
+		test: "TestOrigin",
+	},
+	{
+		guard: "a Host that is not the server's is refused (C-32.5)",
+		file:  "gateway/edge.go", from: `case !e.knows(r.Host):`, to: `case false:`,
+		test: "TestHost",
+	},
+	{
+		guard: "authorization stands before the limit of posts (C-31.7)",
+		file:  "gateway/gateway.go", from: "\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait > 0 {\n\t\treturn tooMany(\"posts\", wait)\n\t}\n",
+		to:   "\tif wait > 0 {\n\t\treturn tooMany(\"posts\", wait)\n\t}\n\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n",
+		test: "TestPostRate",
+	},
+	{
+		guard: "authorization stands before the limits of streams (C-31.7)",
+		file:  "gateway/gateway.go", from: "\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait",
+		to:   "\tif strings.HasSuffix(x.r.URL.Path, \"/events\") {\n\t\treturn route(g, x)\n\t}\n\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait",
+		test: "TestStreamsPerCaller",
+	},
+	{
+		guard: "the posts of an identity are limited (C-32.9)",
+		file:  "gateway/gateway.go", from: `if wait > 0 {`, to: `if false {`,
+		test: "TestPostRate",
+	},
+	{
+		guard: "what a proxy says counts only if it is trusted",
+		file:  "server/proxies.go", from: `if isTrusted(trusted, peerOf(r)) {`, to: `if true {`,
+		test: "TestProxies",
+	},
 }

@@ -31,7 +31,7 @@ func (d Dir) Address() (string, bool, error) {
 		return "", false, fmt.Errorf("read address: %w", err)
 	}
 	address := strings.TrimSpace(string(data))
-	if u, err := url.Parse(address); err != nil || u.Scheme != "http" || u.Host == "" {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", false, fmt.Errorf("%s holds no address of a server; stop the server and start it again", d.file("address"))
 	}
 	return address, true, nil

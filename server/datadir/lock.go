@@ -3,6 +3,7 @@ package datadir
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -96,7 +97,7 @@ func (d Dir) Held() bool {
 
 // Unlock takes the address away and gives the lock back.
 func (l *Lock) Unlock() error {
-	if err := l.dir.removeAddress(); err != nil {
+	if err := errors.Join(l.dir.removeAddress(), l.dir.removeCertificate()); err != nil {
 		return l.abandon(err)
 	}
 	if err := os.Truncate(l.file.Path(), 0); err != nil {
