@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/parley-run/parley/client"
 	"github.com/parley-run/parley/conversation"
-	"github.com/parley-run/parley/gateway"
-	"github.com/parley-run/parley/identity"
 )
 
 // benchHTTP measures whole turns over a real socket: from the POST to the
@@ -45,26 +42,21 @@ func (b *bench) httpLoop(ctx context.Context, busy int) (rate float64, samples [
 		return 0, nil, err
 	}
 	defer h.close()
-	handler, err := gateway.New(gateway.Config{
-		Client:       h.client,
-		Authenticate: func(*http.Request) (identity.Principal, error) { return somebody, nil },
-	})
+	handler, err := h.gateway(busy)
 	if err != nil {
 		return 0, nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, closeServer, err := serve(handler)
 	if err != nil {
 		return 0, nil, err
 	}
-	server := &http.Server{Handler: handler}
-	go server.Serve(listener)
-	defer server.Close()
+	defer closeServer()
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers := make([]*reader, busy)
 	for i := range readers {
-		if readers[i], err = newReader(ctx, "http://"+listener.Addr().String()); err != nil {
+		if readers[i], err = newReader(ctx, "http://"+address); err != nil {
 			return 0, nil, err
 		}
 		defer readers[i].stop()

@@ -53,16 +53,17 @@ var sections = []struct {
 	{"idle", benchIdle},
 	{"history", benchHistory},
 	{"deltas", benchDeltas},
+	{"storm", benchStorm},
 	{"age", benchAge},
 }
 
 func main() {
 	seconds := flag.Float64("seconds", 4, "length of each throughput measurement")
 	only := flag.String("only", "", "comma-separated sections: "+strings.Join(names(), ", "))
-	subscribers := flag.String("drain", "", "be the subscribers of the deltas section: ADDRESS PATH COUNT")
+	subscribers := flag.String("subscribe", "", "be the subscribers of a section; for the bench itself")
 	flag.Parse()
 	if *subscribers != "" {
-		fmt.Fprintln(os.Stderr, "bench:", drain(*subscribers, os.Stdout))
+		fmt.Fprintln(os.Stderr, "bench:", beSubscribers(*subscribers, os.Stdin, os.Stdout))
 		os.Exit(1)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
