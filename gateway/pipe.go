@@ -3,62 +3,72 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/parley-run/parley/conversation"
 )
 
 const (
-	// writeWithin is how long a client may take to accept a chunk, at least, and
-	// writeSlack how much more it may be given: over HTTP/1.1 one deadline serves
-	// the writes of a while.
+	// writeWithin is how long a client may take to accept a chunk, and a second
+	// more: it is looked at once a second.
 	writeWithin = 5 * time.Second
-	writeSlack  = time.Second
-	// writeChunk is how much is written under one deadline. A client is fast
-	// enough if it takes that much in writeWithin.
+	// writeChunk is how much is written at a time. A client is fast enough if it
+	// takes that much in writeWithin.
 	writeChunk = 16 << 10
 )
 
-// pipe is the way to the client of a stream. Every write has a deadline. Over
-// HTTP/2 it is armed for each and cleared after it, since one that is left armed
-// would end an idle stream. Over HTTP/1.1, where it bears on writes alone, it stays
-// until it comes near, which is much cheaper where deltas are many; [pipe.close]
-// clears it when the stream falls silent or ends.
+// pipe is the way to the client of a stream. A write that takes too long is cut.
+// To see it there is a beat once a second, for which a write leaves a note: a
+// deadline of the connection for each write, or a timer, is a good part of what a
+// delta costs, and over HTTP/2 a deadline that is left armed ends an idle stream.
 type pipe struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	streams *streams
-	each    bool      // the deadline is of each write
-	armed   time.Time // the deadline
+	began   atomic.Int64 // when the write began that goes on, on the clock of born; 0 without one
+	born    time.Time
+	beat    chan time.Time // about once a second, while the pipe is open
+
+	mu    sync.Mutex
+	timer *time.Timer // nil unless the pipe is open
+	late  bool        // a write was cut
 }
 
-func newPipe(x *exchange, s *streams) pipe {
-	return pipe{w: x.w, control: http.NewResponseController(x.w), streams: s, each: x.r.ProtoMajor > 1}
+func newPipe(x *exchange, s *streams) *pipe {
+	return &pipe{w: x.w, control: http.NewResponseController(x.w), streams: s, beat: make(chan time.Time, 1), born: time.Now()}
 }
 
-// arm gives the next write a deadline.
-func (p *pipe) arm() error {
-	if !p.each && time.Until(p.armed) >= writeWithin && !p.streams.ending() {
-		return nil
+// pulse is one beat.
+func (p *pipe) pulse() {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer == nil {
+		return
 	}
-	within := writeWithin
-	if !p.each {
-		within += writeSlack
+	p.timer.Reset(conversation.PollInterval)
+	if began := p.began.Load(); began > 0 && !now.Before(p.streams.deadline(p.born.Add(time.Duration(began)))) {
+		p.late = true
+		p.control.SetWriteDeadline(now)
 	}
-	p.armed = p.streams.deadline(within)
-	return p.control.SetWriteDeadline(p.armed)
-}
-
-// disarm takes the deadline away behind a write.
-func (p *pipe) disarm() {
-	if p.each {
-		p.close()
+	select {
+	case p.beat <- now:
+	default:
 	}
 }
 
 // close leaves the connection without a deadline, for what comes on it next.
 func (p *pipe) close() {
-	if !p.armed.IsZero() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	if p.late {
 		p.control.SetWriteDeadline(time.Time{})
-		p.armed = time.Time{}
 	}
 }
 
@@ -66,32 +76,32 @@ func (p *pipe) close() {
 // connection that knows no deadlines: behind a wrapper that hides them a stream
 // would hang, and it had better be seen.
 func (p *pipe) open(x *exchange) error {
-	if err := p.arm(); err != nil {
+	if err := p.control.SetWriteDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("stream: %w", err)
 	}
-	defer p.disarm()
 	header := p.w.Header()
 	header.Set("Content-Type", "text/event-stream") // exactly; a parameter keeps some proxies from flushing
 	header.Set("Cache-Control", "no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	x.started = true
 	p.w.WriteHeader(http.StatusOK)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(conversation.PollInterval, p.pulse)
 	return nil
 }
 
 // send writes frames and flushes. After an error the stream is over: what was
 // cut off comes again when the client resumes.
 func (p *pipe) send(frames []byte) error {
-	defer p.disarm()
+	defer p.began.Store(0)
 	for len(frames) > 0 {
-		if err := p.arm(); err != nil {
-			return err
-		}
+		p.began.Store(int64(time.Since(p.born)) | 1)
 		n := min(len(frames), writeChunk)
 		if _, err := p.w.Write(frames[:n]); err != nil {
 			return err
 		}
 		frames = frames[n:]
 	}
-	return p.control.Flush() // over HTTP/1.1 only this reports a deadline that has passed
+	return p.control.Flush() // over HTTP/1.1 only this reports that a write was cut
 }

@@ -129,7 +129,7 @@ func (x *exchange) streamCursor() (*conversation.Cursor, error) {
 type stream struct {
 	gateway *Gateway
 	x       *exchange
-	pipe    pipe
+	pipe    *pipe
 	tail    *conversation.Tail
 	live    *conversation.Live
 	words   *conversation.Piece // live, that are not written yet
@@ -149,8 +149,6 @@ var always = func() <-chan struct{} {
 // run writes what there is and what comes, until something ends the stream.
 func (s *stream) run(ctx context.Context) error {
 	ending := time.Now().Add(between(lifetime*8/10, lifetime-conversation.PollInterval))
-	tick := time.NewTicker(conversation.PollInterval) // one for all: an idle stream is to cost little
-	defer tick.Stop()
 	admitted := time.Now()
 
 	for {
@@ -175,7 +173,7 @@ func (s *stream) run(ctx context.Context) error {
 			if !s.news.More {
 				continue // the log has a hint of its own
 			}
-		case now := <-tick.C:
+		case now := <-s.pipe.beat:
 			if !now.Before(ending) {
 				return s.end(frame{event: eventReconnect, data: struct{}{}})
 			}
@@ -185,11 +183,8 @@ func (s *stream) run(ctx context.Context) error {
 				}
 				admitted = now
 			}
-			switch silent := now.Sub(s.written); {
-			case silent >= keepAlive:
+			if now.Sub(s.written) >= keepAlive {
 				s.frames = append(s.frames, comment...)
-			case silent >= conversation.PollInterval:
-				s.pipe.close() // an idle stream has no deadline
 			}
 		case <-s.gateway.streams.draining:
 			return s.end(comeBack())

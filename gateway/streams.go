@@ -64,19 +64,9 @@ func (s *streams) leave(caller string) {
 	}
 }
 
-// ending reports whether the gateway drains.
-func (s *streams) ending() bool {
-	select {
-	case <-s.draining:
-		return true
-	default:
-		return false
-	}
-}
-
-// deadline is when a write that begins now must be done.
-func (s *streams) deadline(within time.Duration) time.Time {
-	by := time.Now().Add(within)
+// deadline is when a write must be done that began then.
+func (s *streams) deadline(began time.Time) time.Time {
+	by := began.Add(writeWithin)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.until.IsZero() && s.until.Before(by) {

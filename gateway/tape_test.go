@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// tape is a response that remembers, with the deadlines of a connection.
+// tape is a response that remembers.
 type tape struct {
 	mu       sync.Mutex
 	header   http.Header
 	code     int
 	body     bytes.Buffer
-	deadline time.Time
 	flushed  int
 	onFlush  func(*tape)
 	writeErr error
@@ -32,9 +31,6 @@ func (t *tape) WriteHeader(code int) { t.code = code }
 func (t *tape) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.deadline.IsZero() {
-		panic("a write without a deadline")
-	}
 	if t.writeErr != nil {
 		return 0, t.writeErr
 	}
@@ -52,10 +48,7 @@ func (t *tape) FlushError() error {
 	return nil
 }
 
-func (t *tape) SetWriteDeadline(deadline time.Time) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.deadline = deadline
+func (t *tape) SetWriteDeadline(time.Time) error {
 	return nil
 }
 
@@ -63,13 +56,6 @@ func (t *tape) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.body.String()
-}
-
-// armed reports whether a write deadline is left on the connection.
-func (t *tape) armed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.deadline.IsZero()
 }
 
 // events are the names of the events on the tape, comments as ":".
