@@ -17,7 +17,7 @@ import (
 
 func dial(t *testing.T, server *httptest.Server, token string) *client.Client {
 	t.Helper()
-	c, err := client.New(server.URL, token, nil)
+	c, err := client.New(server.URL, token, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}

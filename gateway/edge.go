@@ -158,12 +158,13 @@ func foreign(r *http.Request) bool {
 
 // preflight answers a browser that asks what a page of a listed origin may do
 // (C-31.10).
-func preflight(w http.ResponseWriter, methods string) {
+func preflight(w http.ResponseWriter, methods string) error {
 	header := w.Header()
 	header.Set("Access-Control-Allow-Methods", methods)
 	header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID")
 	header.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // isPreflight reports whether the request is one; [Edge.admit] has let it

@@ -52,5 +52,14 @@ func frameOf(words conversation.Words) []byte {
 	return frame{event: event(words.Kind), data: words}.append(nil)
 }
 
+// frameAside is frameOf on a stack of its own.
+func frameAside(words conversation.Words) (encoded []byte) {
+	aside(func() error {
+		encoded = frameOf(words)
+		return nil
+	})
+	return encoded
+}
+
 // comment keeps an idle stream alive.
 const comment = ":\n\n"

@@ -120,26 +120,43 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve takes a request through the door, in the order that tells a stranger
-// the least, and on to its route.
+// serve takes a request through the door and on to its route.
 func (g *Gateway) serve(x *exchange) error {
-	if err := g.edge.admit(x.w, x.r); err != nil {
+	var next route
+	err := aside(func() (err error) {
+		next, err = g.enter(x)
 		return err
+	})
+	if err != nil {
+		return err
+	}
+	return next(g, x)
+}
+
+// enter takes a request through the door, in the order that tells a stranger
+// the least, and finds its route.
+func (g *Gateway) enter(x *exchange) (route, error) {
+	if err := g.edge.admit(x.w, x.r); err != nil {
+		return nil, err
 	}
 	methods, id, ok := match(x.r.URL.Path)
 	if !ok {
-		return conversation.ErrNotFound // C-29.11
+		return nil, conversation.ErrNotFound // C-29.11
 	}
 	if isPreflight(x.r) {
-		preflight(x.w, methods.allow())
-		return nil
+		return func(_ *Gateway, x *exchange) error { return preflight(x.w, methods.allow()) }, nil
 	}
-	route, ok := methods.of(x.r.Method)
+	next, ok := methods.of(x.r.Method)
 	if !ok {
 		x.w.Header().Set("Allow", methods.allow())
-		return errMethod
+		return nil, errMethod
 	}
 	x.id = id
+	return next, g.judge(x)
+}
+
+// judge lets a request through for whom it comes from, and what it brings.
+func (g *Gateway) judge(x *exchange) error {
 	if err := g.authenticate(x); err != nil {
 		return err
 	}
@@ -156,7 +173,7 @@ func (g *Gateway) serve(x *exchange) error {
 	if wait > 0 {
 		return tooMany("posts", wait)
 	}
-	return route(g, x)
+	return nil
 }
 
 // key is that by which limits count the caller (C-32.14).

@@ -39,7 +39,11 @@ func (g *Gateway) events(x *exchange) error {
 		}
 		defer leave()
 	}
-	s, err := g.prepare(x)
+	var s *stream
+	err := aside(func() (err error) {
+		s, err = g.prepare(x)
+		return err
+	})
 	if s == nil {
 		return err
 	}
@@ -63,9 +67,8 @@ func (g *Gateway) turnAway(x *exchange) error {
 	return nil
 }
 
-// prepare does all that can still be answered without a stream, and is a
-// function of its own so that its stack is gone while the stream is idle. It
-// returns neither stream nor error where it has given the answer.
+// prepare does all that can still be answered without a stream. It returns
+// neither stream nor error where it has given the answer.
 func (g *Gateway) prepare(x *exchange) (*stream, error) {
 	from, err := x.streamCursor()
 	if err != nil {
@@ -178,7 +181,7 @@ func (s *stream) run(ctx context.Context) error {
 				return s.end(frame{event: eventReconnect, data: struct{}{}})
 			}
 			if now.Sub(admitted) >= reauth {
-				if err := s.gateway.readmit(s.x); err != nil {
+				if err := aside(func() error { return s.gateway.readmit(s.x) }); err != nil {
 					return s.fail(ctx, err)
 				}
 				admitted = now
@@ -191,8 +194,11 @@ func (s *stream) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		var err error
-		if s.news, err = s.tail.Read(ctx); err != nil {
+		err := aside(func() (err error) {
+			s.news, err = s.tail.Read(ctx)
+			return err
+		})
+		if err != nil {
 			return s.fail(ctx, err)
 		}
 	}
@@ -201,6 +207,13 @@ func (s *stream) run(ctx context.Context) error {
 // deliver writes the entries of the last read, and whatever frames stood before
 // them.
 func (s *stream) deliver() error {
+	if len(s.news.Entries) == 0 {
+		return s.flush()
+	}
+	return aside(s.deliverEntries)
+}
+
+func (s *stream) deliverEntries() error {
 	for _, entry := range s.news.Entries {
 		s.add(frame{event: eventMessage, id: entry.Cursor.String(), data: entry})
 		if entry.Role == conversation.RoleAssistant {
@@ -231,7 +244,7 @@ func (s *stream) speak() error {
 			s.news.More = true
 			return nil
 		}
-		words := s.words.Encoded(frameOf)
+		words := s.words.Encoded(frameAside)
 		s.words = nil
 		if err := s.write(words); err != nil {
 			return err
