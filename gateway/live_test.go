@@ -95,14 +95,14 @@ func TestStreamWords(t *testing.T) {
 // behind them, and so does the conversation.
 func TestStreamOfAFailingReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newLiveWorld(t, "otherwise\n  say \"I was\"\n  say \" about\"\n  fail cut")
+		w := newLiveWorld(t, "otherwise\n  say \"I was\"\n  say \" about\"\n  wait 1s\n  fail cut")
 		id := w.start()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		tape, done := w.stream(ctx, id)
 		synctest.Wait()
 		w.turn(id, "go")
-		synctest.Wait()
+		time.Sleep(2 * time.Second)
 		if err := w.client.Close(t.Context(), ann, id); err != nil {
 			t.Fatal(err)
 		}
