@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parley-run/parley/conversation"
 	"github.com/parley-run/parley/identity"
@@ -18,8 +19,12 @@ import (
 	"github.com/parley-run/parley/kernel"
 )
 
-// maxAnswerBytes bounds the JSON of an answer.
-const maxAnswerBytes = 16 << 20
+const (
+	// maxAnswerBytes bounds the JSON of an answer.
+	maxAnswerBytes = 16 << 20
+	// answerWithin is how long a whole answer may take.
+	answerWithin = 30 * time.Second
+)
 
 // Client is one server as seen by the holder of one token. Its methods may be
 // called from any number of goroutines.
@@ -33,7 +38,9 @@ type Client struct {
 // New makes a client of the server at an http or https URL, such as
 // "http://127.0.0.1:8080". The token is sent as a bearer token; without one the
 // caller is nobody. A nil httpClient is http.DefaultClient; its Timeout does not
-// bound streams. Redirects are not followed: a token belongs to one server.
+// bound streams. Redirects are not followed: a token belongs to one server. Who has
+// tokens that expire gives none here, and an httpClient whose Transport adds them,
+// as that of golang.org/x/oauth2 does; each stream that is opened asks it anew.
 func New(baseURL, token string, httpClient *http.Client) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -62,9 +69,10 @@ func (c *Client) Start(ctx context.Context) (id string, err error) {
 }
 
 // Send says something and returns the message's id: the message's own, or a
-// random one if it has none. It is returned with an error too, since the message
-// may have arrived: sent again with that id it is delivered once. Where the
-// server lets messages cut in, it ends the turn that runs (C-14.21).
+// random one if it has none. It tries again by itself, as [Persist] does: under its
+// id a message is delivered once, however often it is sent (T26, T27). The id is
+// returned with an error too, since the message may have arrived. Where the server
+// lets messages cut in, it ends the turn that runs (C-14.21).
 //
 // Errors: conversation.ErrNotFound, ErrClosed, ErrInvalidTurn, ErrQueueFull.
 func (c *Client) Send(ctx context.Context, id string, m conversation.Message) (messageID string, err error) {
@@ -76,7 +84,9 @@ func (c *Client) Send(ctx context.Context, id string, m conversation.Message) (m
 		MessageID string `json:"messageId"`
 		EditOf    int    `json:"editOf,omitzero"`
 	}{m.Text, m.ID, m.EditOf}
-	return m.ID, c.post(ctx, of(id)+"/turns", turn, new(struct{}))
+	return m.ID, Persist(ctx, func(ctx context.Context) error {
+		return c.post(ctx, of(id)+"/turns", turn, new(struct{}))
+	})
 }
 
 // Stop ends a turn without saying anything, if it runs (C-46): its reply is
@@ -149,7 +159,7 @@ func of(id string) string { return "conversations/" + url.PathEscape(id) }
 func (c *Client) post(ctx context.Context, path string, body, answer any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("encode a request: %w", err)
+		return fmt.Errorf("%w: %w", ErrBadRequest, err)
 	}
 	r, err := c.request(ctx, http.MethodPost, path, nil, bytes.NewReader(data))
 	if err != nil {
@@ -185,20 +195,35 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 
 // do sends a request and reads its answer.
 func (c *Client) do(r *http.Request, answer any) error {
-	response, err := c.calls.Do(r)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), answerWithin, ErrSilent)
+	defer cancel()
+	data, err := c.answer(r.WithContext(ctx))
+	if err != nil && context.Cause(ctx) == ErrSilent {
+		return ErrSilent
+	}
 	if err != nil {
 		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return errorOf(response)
-	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
-	if err != nil {
-		return fmt.Errorf("read an answer: %w", err)
 	}
 	if len(data) > maxAnswerBytes || json.Unmarshal(data, answer) != nil {
 		return ErrProtocol
 	}
 	return nil
+}
+
+// answer sends a request and returns the body of its answer, up to a byte more
+// than an answer may have.
+func (c *Client) answer(r *http.Request) ([]byte, error) {
+	response, err := c.calls.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return nil, errorOf(response)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read an answer: %w", err)
+	}
+	return data, nil
 }

@@ -1,12 +1,14 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-run/parley/conversation"
@@ -58,6 +60,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
+func message(text string) conversation.Message { return conversation.Message{Text: text} }
+
 // Each call is the request that it should be.
 func TestRequests(t *testing.T) {
 	var got string
@@ -96,11 +100,6 @@ func TestRequests(t *testing.T) {
 		if err := test.call(); err != nil || got != test.want {
 			t.Errorf("%v:\n%s\nwant\n%s", err, got, test.want)
 		}
-	}
-	// T27: the id of a message is known even if its answer is lost.
-	lost := newClient(t, func(*http.Request) *http.Response { return nil })
-	if id, err := lost.Send(t.Context(), "a", conversation.Message{Text: "hi"}); err == nil || len(id) != 26 {
-		t.Errorf("Send without an answer = %q, %v; want an id and an error", id, err)
 	}
 }
 
@@ -150,4 +149,30 @@ func TestErrors(t *testing.T) {
 			t.Errorf("Retry-After %q: %+v; want %v", header, err, want)
 		}
 	}
+}
+
+// T27: the id of a message is known even if its answer is lost, and a server that
+// takes a request and never answers, as one behind a dead connection, is given up.
+func TestNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c := newClient(t, func(r *http.Request) *http.Response {
+			asked++
+			<-r.Context().Done()
+			return answer(202, `{}`)
+		})
+		begun := time.Now()
+		if _, err := c.Status(t.Context(), "a"); err != ErrSilent || time.Since(begun) != answerWithin {
+			t.Errorf("Status without an answer: %v after %v; want ErrSilent after %v", err, time.Since(begun), answerWithin)
+		}
+		asked = 0
+		if id, err := c.Send(t.Context(), "a", message("hi")); err != ErrSilent || len(id) != 26 || asked != 3 {
+			t.Errorf("Send without an answer = %q, %v, asked %d times; want an id and ErrSilent", id, err, asked)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Status(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Status with a deadline: %v", err)
+		}
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math/rand/v2"
 	"mime"
 	"net/http"
 	"time"
@@ -26,23 +25,36 @@ const (
 	Reset     Kind = "reset"     // a reply begins again; what was told of it is void
 	Closed    Kind = "closed"    // the conversation is over; the last of all
 	Reconnect Kind = "reconnect" // the stream ends, the conversation goes on
+
+	// Lost is told by [Client.Follow] itself: the stream broke, or none could be
+	// opened.
+	Lost Kind = "lost"
 )
 
 // Event is one event of a conversation's stream.
 type Event struct {
 	Kind   Kind
 	Info   conversation.Info   // of Status and Closed
+	Time   time.Time           // of Status: the server's, when it opened the stream; zero if it did not say
 	Record conversation.Record // of Message; to go on after it, follow from its Cursor
 	Words  conversation.Words  // of Delta, Partial and Reset; the Message of the turn takes their place
 	Retry  time.Duration       // when the server wants a client to come back; 0 if it did not say
+
+	// Of Follow alone.
+	Resumed bool          // of Status: an earlier stream goes on here
+	Missed  bool          // of Message: it is older than the stream, and the stream is not the first
+	Err     error         // of Lost: why
+	Wait    time.Duration // of Lost: until the server is asked again
 }
 
 // silence is how long a stream may say nothing at all; a server comments every
 // 15 s.
 const silence = 45 * time.Second
 
-// ErrSilent ends a stream whose server has said nothing for 45 s.
-var ErrSilent = errors.New("the stream has fallen silent")
+// ErrSilent is the end of a stream whose server has said nothing for 45 s, and of
+// a request without a whole answer within 30 s: the connection may be open on this
+// side alone.
+var ErrSilent = errors.New("the server has fallen silent")
 
 // Events reads one stream of a conversation from after a cursor on, nil for its
 // beginning. The sequence ends without an error after an event of kind Closed
@@ -65,7 +77,11 @@ func (c *Client) Events(ctx context.Context, id string, from *conversation.Curso
 		if err == nil {
 			defer body.Close()
 			frames := newFrameReader(body, func() { watch.Reset(silence) })
-			err = read(frames, yield)
+			err = read(frames, func(event Event, err error) bool {
+				watch.Stop() // a slow reader is no silent server
+				defer watch.Reset(silence)
+				return yield(event, err)
+			})
 		}
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
@@ -120,7 +136,12 @@ func read(frames *frameReader, yield func(Event, error) bool) error {
 		}
 		event := Event{Kind: Kind(f.event), Retry: f.retry}
 		switch event.Kind {
-		case Status, Closed:
+		case Status:
+			err = json.Unmarshal([]byte(f.data), &struct {
+				*conversation.Info
+				Time *time.Time `json:"time"`
+			}{&event.Info, &event.Time})
+		case Closed:
 			err = json.Unmarshal([]byte(f.data), &event.Info)
 		case Message:
 			err = json.Unmarshal([]byte(f.data), &event.Record)
@@ -143,82 +164,5 @@ func read(frames *frameReader, yield func(Event, error) bool) error {
 		if !yield(event, nil) || event.Kind == Closed || event.Kind == Reconnect {
 			return nil
 		}
-	}
-}
-
-// How long Follow waits before it asks again.
-const (
-	leastWait = 500 * time.Millisecond
-	mostWait  = 30 * time.Second
-)
-
-// Follow is Events over as many streams as it takes: after a Reconnect, a lost
-// connection or a failure of the server it goes on from the last entry, so that
-// each entry comes once. Words that were lost between two streams come again in a
-// Partial, or the Message stands for them. It waits as the server says, and longer each time that
-// nothing new came. The sequence ends after the close, or with an error: that of
-// ctx, or a refusal that will not pass.
-func (c *Client) Follow(ctx context.Context, id string, from *conversation.Cursor) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		wait := leastWait      // grows while nothing new comes
-		var told time.Duration // by the server
-		for {
-			over := true // unless something says otherwise
-			for event, err := range c.Events(ctx, id, from) {
-				if err != nil {
-					if ctx.Err() != nil || !passes(err) {
-						yield(Event{}, err)
-						return
-					}
-					if refused, ok := errors.AsType[*Error](err); ok {
-						told = refused.RetryAfter
-					}
-					over = false
-					break
-				}
-				if !yield(event, nil) {
-					return
-				}
-				if event.Retry > 0 {
-					told = min(event.Retry, mostWait)
-				}
-				switch event.Kind {
-				case Message:
-					from, wait = &event.Record.Cursor, leastWait
-				case Reconnect:
-					over = false
-				}
-			}
-			if over {
-				return
-			}
-			if err := sleep(ctx, max(told, wait/2+rand.N(wait/2))); err != nil {
-				yield(Event{}, err)
-				return
-			}
-			wait = min(2*wait, mostWait)
-		}
-	}
-}
-
-// passes reports whether an error may be gone the next time: a failure of the
-// connection or of the server, and a limit.
-func passes(err error) bool {
-	refused, ok := errors.AsType[*Error](err)
-	if !ok {
-		return !errors.Is(err, ErrProtocol)
-	}
-	return refused.Status >= 500 || refused.Status == http.StatusTooManyRequests ||
-		errors.Is(err, ErrInternal) || errors.Is(err, ErrUnavailable)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -50,7 +50,15 @@ func collect(events func(func(Event, error) bool)) (all []string, err error) {
 		case Status, Closed:
 			text += " " + string(event.Info.State)
 		case Delta, Partial, Reset:
-			text += fmt.Sprintf(" %+v", event.Words)
+			text += fmt.Sprintf(" %d %q", event.Words.Turn, event.Words.Text)
+		case Lost:
+			text += " " + event.Err.Error()
+		}
+		if event.Resumed {
+			text += ", resumed"
+		}
+		if event.Missed {
+			text += ", missed"
 		}
 		all = append(all, text)
 	}
@@ -66,10 +74,10 @@ func TestEvents(t *testing.T) {
 	}{
 		{stream(begins, says(1), ":\n\n", unheardOf, says(2), closes, says(3)), []string{"status open", "message 0.1", "message 0.2", "closed closed"}, nil},
 		{stream(midway, word, anew, goes), []string{
-			"partial {Kind:partial Turn:2 Text:a b Truncated:true}", "delta {Kind:delta Turn:2 Text: c Truncated:false}",
-			"reset {Kind:reset Turn:2 Text: Truncated:false}", "reconnect",
+			`partial 2 "a b"`, `delta 2 " c"`, `reset 2 ""`, "reconnect",
 		}, nil},
 		{stream("event: delta\ndata: {\"turn\":\"x\"}\n\n"), nil, ErrProtocol},
+		{stream("event: status\ndata: {\"time\":\"noon\"}\n\n"), nil, ErrProtocol},
 		{stream(begins, goes, says(1)), []string{"status open", "reconnect"}, nil},
 		{stream(begins, says(1)), []string{"status open", "message 0.1"}, io.ErrUnexpectedEOF},
 		{stream(begins, says(1)[:40]), []string{"status open"}, io.ErrUnexpectedEOF},
@@ -87,83 +95,6 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%v, want %v (-want +got):\n%s", err, test.err, diff)
 		}
 	}
-}
-
-// Follow goes on from the last entry, waits as it is told and longer while
-// nothing comes, and ends with the close (SSE-32, SSE-55's kin).
-func TestFollow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		script := []*http.Response{
-			stream(begins, says(1), says(2)),        // cut
-			nil,                                     // refused
-			answer(503, `{"error":"unavailable"}`),  //
-			answer(502, "a proxy's page"),           //
-			stream(begins, says(3), goes),           // told to come back after 2 s
-			stream(begins),                          // cut at once
-			stream(begins, fails),                   //
-			answer(429, `{}`, "Retry-After", "100"), //
-			stream(begins, says(4), closes),
-		}
-		var asked []string
-		var at []time.Duration
-		begun := time.Now()
-		c := newClient(t, func(r *http.Request) *http.Response {
-			asked = append(asked, r.Header.Get("Last-Event-ID"))
-			at = append(at, time.Since(begun))
-			response := script[len(asked)-1]
-			return response
-		})
-		got, err := collect(c.Follow(t.Context(), "a", nil))
-		want := []string{
-			"status open", "message 0.1", "message 0.2", "status open", "message 0.3", "reconnect",
-			"status open", "status open", "status open", "message 0.4", "closed closed",
-		}
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
-		if diff := cmp.Diff([]string{"", "0.2", "0.2", "0.2", "0.2", "0.3", "0.3", "0.3", "0.3"}, asked); diff != "" {
-			t.Errorf("Last-Event-ID (-want +got):\n%s", diff)
-		}
-		for i, least := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second, 0, 0, 100 * time.Second} {
-			if waited := at[i+1] - at[i]; waited < least || waited > least+5*time.Second {
-				t.Errorf("wait %d was %v; want %v and little more", i, waited, least)
-			}
-		}
-	})
-}
-
-// Follow ends with a refusal that will not pass, with its context, and when its
-// reader has enough.
-func TestFollowEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, response := range []*http.Response{
-			answer(404, `{"error":"not found"}`), answer(401, `{"error":"unauthorized"}`), answer(400, `{"error":"InvalidCursorError"}`),
-			answer(200, `<html>`), stream(begins, gone), stream("data: " + strings.Repeat("x", maxEventBytes+1)),
-		} {
-			asked := 0
-			c := newClient(t, func(*http.Request) *http.Response { asked++; return response })
-			if _, err := collect(c.Follow(t.Context(), "a", nil)); err == nil || asked != 1 {
-				t.Errorf("%v after %d requests; want an error after one", err, asked)
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		asked := 0
-		c := newClient(t, func(*http.Request) *http.Response { asked++; return nil })
-		if _, err := collect(c.Follow(ctx, "a", nil)); !errors.Is(err, context.DeadlineExceeded) || asked < 100 || asked > 300 {
-			t.Errorf("%v after %d requests in an hour; want them 15 to 30 s apart", err, asked)
-		}
-		c = newClient(t, func(*http.Request) *http.Response { return stream(begins, says(1), says(2), closes) })
-		n := 0
-		for range c.Follow(t.Context(), "a", nil) {
-			if n++; n == 2 {
-				break
-			}
-		}
-		if got, err := collect(newClient(t, func(*http.Request) *http.Response { return answer(204, "") }).Follow(t.Context(), "a", nil)); len(got) > 0 || err != nil {
-			t.Errorf("of a conversation that is over: %v, %v; want nothing", got, err)
-		}
-	})
 }
 
 // A stream that says nothing for 45 s, no comment either, is given up.

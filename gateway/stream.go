@@ -102,9 +102,19 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 		}
 		return nil, err
 	}
-	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: info}) // C-30.1
+	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: opening{info, now()}}) // C-30.1
 	return s, nil
 }
+
+// opening is the data of the first frame: how the conversation stands, and the
+// server's time, by which who comes back tells what was written meanwhile (C-30.15).
+type opening struct {
+	conversation.Info
+	Time time.Time `json:"time"`
+}
+
+// now is the time as records have it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // streamCursor is where a stream goes on: the header that a browser sends when
 // it comes back, which is newer than the address that it repeats, else the

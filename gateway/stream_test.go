@@ -80,13 +80,18 @@ func TestStream(t *testing.T) {
 		t.Errorf("status %d, header (-want +got):\n%s", response.StatusCode, diff)
 	}
 	first := r.expect(t, eventStatus)
-	if first.data != `{"id":"`+id+`","state":"open","turns":1}` || first.id != "" || first.retry == "" {
-		t.Errorf("status: %+v", first)
+	status := regexp.MustCompile(`^{"id":"` + id + `","state":"open","turns":1,"time":"([-0-9]{10}T[:0-9]{8}(?:\.[0-9]{1,3})?Z)"}$`).FindStringSubmatch(first.data)
+	if status == nil || first.id != "" || first.retry == "" {
+		t.Fatalf("status: %+v", first)
 	}
+	opened, _ := time.Parse(time.RFC3339, status[1])
 	var data []string
 	for range 2 {
-		e, _ := r.message(t)
+		e, record := r.message(t)
 		data = append(data, e.data)
+		if record.Time.After(opened) {
+			t.Errorf("the stream was opened at %v, and the entry of before that is of %v", opened, record.Time)
+		}
 	}
 	for i := range 7 { // two rotations
 		w.say(id, fmt.Sprint("more ", i))
