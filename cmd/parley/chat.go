@@ -100,12 +100,8 @@ func (c *chatCommand) talk(ctx context.Context, data string, brake *brake, termi
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	server, err := c.connect(dir, absence{
-		began: func() {
-			fmt.Fprintf(terminal.err, "the server on %s is away; waiting for it for up to %v\n", dir.Path(), patience)
-		},
-		tooLong: giveUp,
-	})
+	away := newNews()
+	server, err := c.connect(dir, absence{changed: away.set, tooLong: giveUp})
 	if err != nil {
 		return err
 	}
@@ -119,12 +115,13 @@ func (c *chatCommand) talk(ctx context.Context, data string, brake *brake, termi
 	}
 	fmt.Fprintf(terminal.err, "conversation %s (to go on with it: parley chat%s --id %s)\n", id, here, id)
 	t := &talk{
-		server: server, id: id, terminal: terminal, brake: brake,
+		server: server, away: away, id: id, terminal: terminal, brake: brake,
 		interactive: isTerminal(terminal.in) && isTerminal(terminal.out),
 	}
 	if isTerminal(terminal.out) {
 		t.live = &liveReply{out: terminal.out}
 	}
+	t.link = &link{server: dir.Path(), say: t.note}
 	err = t.run(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

@@ -27,10 +27,10 @@ func (f clientFlags) token(dir datadir.Dir) (identity.Secret, error) {
 	return datadir.ReadToken(dir.OwnTokenFile())
 }
 
-// absence is told when the server can no longer be reached, and when it has been
-// away for longer than patience.
+// absence is told when the server can no longer be reached, and when it can be
+// again; and that it has been away for longer than patience. Either may be nil.
 type absence struct {
-	began   func()
+	changed func(away bool)
 	tooLong func(error)
 }
 
@@ -66,15 +66,25 @@ func (f *finder) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case err == nil || r.Context().Err() != nil:
+	case r.Context().Err() != nil: // says nothing
+	case err == nil && !f.away.IsZero():
 		f.away = time.Time{}
+		f.change(false)
+	case err == nil:
 	case f.away.IsZero():
 		f.away = time.Now()
-		f.absence.began()
-	case time.Since(f.away) > patience:
+		f.change(true)
+	case f.absence.tooLong != nil && time.Since(f.away) > patience:
 		f.absence.tooLong(fmt.Errorf("the server has been away for %v: %w", patience, err))
 	}
 	return answer, err
+}
+
+// change tells that the server is away, or is not any more.
+func (f *finder) change(away bool) {
+	if f.absence.changed != nil {
+		f.absence.changed(away)
+	}
 }
 
 // send finds the server and asks it.

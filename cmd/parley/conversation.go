@@ -16,10 +16,11 @@ import (
 
 // conversationCommands are parley conversation ….
 type conversationCommands struct {
-	List  conversationList  `cmd:"" help:"List your conversations, newest activity first."`
-	Show  conversationShow  `cmd:"" help:"Show a conversation."`
-	Stop  conversationStop  `cmd:"" help:"End the answer that is being written, if one is."`
-	Close conversationClose `cmd:"" help:"Close a conversation; it can still be read."`
+	List   conversationList   `cmd:"" help:"List your conversations, newest activity first."`
+	Show   conversationShow   `cmd:"" help:"Show a conversation."`
+	Follow conversationFollow `cmd:"" help:"Show a conversation, and what is said in it from now on."`
+	Stop   conversationStop   `cmd:"" help:"End the answer that is being written, if one is."`
+	Close  conversationClose  `cmd:"" help:"Close a conversation; it can still be read."`
 }
 
 // remoteFlags say which running server is meant, and who asks.
@@ -38,7 +39,7 @@ func (f remoteFlags) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.connect(dir, absence{began: func() {}, tooLong: func(error) {}}) // the error says it
+	return f.connect(dir, absence{})
 }
 
 type conversationList struct{ remoteFlags }

@@ -89,14 +89,39 @@ func (t *talk) follow(h heard, more bool) error {
 		return fmt.Errorf("conversation %s: %w", t.id, conversation.ErrClosed)
 	}
 	switch h.event.Kind {
+	case client.Lost:
+		t.connection(true)
+	case client.Status:
+		t.connection(false)
 	case client.Delta, client.Partial, client.Reset:
 		t.live.show(h.event.Words)
 	case client.Message:
 		cursor := h.event.Record.Cursor
 		t.read = &cursor
+		if h.event.Missed {
+			t.meanwhile(h.event.Record)
+		}
 		t.hear(h.event.Record)
 	}
 	return nil
+}
+
+// connection says, once, that the connection is lost or there again.
+func (t *talk) connection(lost bool) {
+	if lost {
+		t.link.broken()
+	} else {
+		t.link.whole()
+	}
+}
+
+// meanwhile shows a person what they said on another device while the connection
+// was lost: the answer to it comes next.
+func (t *talk) meanwhile(record conversation.Record) {
+	if t.interactive && record.Status == conversation.StatusAccepted && t.askOf(record) == nil {
+		t.live.freshLine()
+		writeEntry(t.terminal.out, record)
+	}
 }
 
 // hear takes in an entry. Others may write here too: an entry of a person is that
@@ -112,15 +137,11 @@ func (t *talk) hear(record conversation.Record) {
 		}
 		return
 	}
-	rejected := record.Status == conversation.StatusRejected
-	i := slices.IndexFunc(t.asks, func(a *ask) bool {
-		return a.turn == 0 && (a.text == record.Text || rejected && record.Text == "")
-	})
-	if i < 0 {
+	a := t.askOf(record)
+	if a == nil {
 		return
 	}
-	a := t.asks[i]
-	if rejected {
+	if record.Status == conversation.StatusRejected {
 		t.fail("the message was rejected: %s", rejection(record.Reason))
 		t.answered(a)
 		return
@@ -128,6 +149,19 @@ func (t *talk) hear(record conversation.Record) {
 	if a.turn = record.Turn; a.stop {
 		t.stopTurn(a.turn)
 	}
+}
+
+// askOf returns the ask that an entry of a person is the record of, nil if it is
+// none of ours.
+func (t *talk) askOf(record conversation.Record) *ask {
+	rejected := record.Status == conversation.StatusRejected
+	i := slices.IndexFunc(t.asks, func(a *ask) bool {
+		return a.turn == 0 && (a.text == record.Text || rejected && record.Text == "")
+	})
+	if i < 0 {
+		return nil
+	}
+	return t.asks[i]
 }
 
 // rejection says why, and what to do where it is not plain.

@@ -177,6 +177,19 @@ func (p *program) end() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// watched is what a process prints, and that it has begun to.
+type watched struct {
+	strings.Builder
+	begun chan struct{}
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	if w.Len() == 0 {
+		close(w.begun)
+	}
+	return w.Builder.Write(p)
+}
+
 // writeFile writes a file of a test and returns its path.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()

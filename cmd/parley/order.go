@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/parley-run/parley/client"
 )
-
-// resend is how long an order that did not get through waits.
-const resend = 500 * time.Millisecond
 
 // order is something that a talk wants of the server. Orders are carried out one
 // after another, so that messages arrive as they were typed, and beside the talk,
@@ -29,7 +24,7 @@ func (t *talk) work(ctx context.Context) {
 	}
 	o := t.orders[0]
 	t.orders, t.under = t.orders[1:], &o
-	t.working.Go(func() { t.outcomes <- persist(ctx, o.do) })
+	t.working.Go(func() { t.outcomes <- o.do(ctx) })
 }
 
 // settle takes in the outcome of the order that was on its way.
@@ -39,25 +34,7 @@ func (t *talk) settle(err error) error {
 	return done(err)
 }
 
-// persist asks the server until it has an answer that counts. Whoever asks again
-// must ask the same: a message keeps its id, so that it arrives once.
-func persist(ctx context.Context, ask func(context.Context) error) error {
-	for deadline := time.Now().Add(patience); ; {
-		err := ask(ctx)
-		if err == nil || !mayPass(err) || ctx.Err() != nil || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(resend):
-		}
-	}
-}
-
-// mayPass reports whether an error may be gone the next time: the server is
-// away, has failed, or has too much to do.
-func mayPass(err error) bool {
-	refused, ok := errors.AsType[*client.Error](err)
-	return !ok || refused.Status >= 500 || refused.Status == 429
+// persistent asks until the server has an answer that counts.
+func persistent(ask func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return client.Persist(ctx, ask) }
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json/v2"
 	"fmt"
 	"io"
 	"net"
@@ -113,9 +114,9 @@ func wholeLog(t *testing.T, data, id string) map[string]int {
 	return records
 }
 
-// C-1.11, C-1.12, C-13.20: the server is killed in mid-answer and started again;
-// the person, who only waited, gets the one whole answer, and the talk goes on
-// to its close.
+// C-1.11, C-1.12, C-13.20: the server is killed in mid-answer and started again, on
+// another port; the person, who only waited, gets the one whole answer, and the talk
+// goes on to its close. Who follows the conversation gets each entry once.
 func TestKillInMidAnswer(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -128,6 +129,9 @@ func TestKillInMidAnswer(t *testing.T) {
 	go io.WriteString(input, "hello\n")
 	id := onlyConversation(t, me)
 	awaitRecord(t, me, id, conversation.RoleUser, 1) // it is recorded when the model is about to be asked
+	followed := &watched{begun: make(chan struct{})}
+	follow := start(t, func(cmd *exec.Cmd) { cmd.Stdout = followed }, "conversation", "follow", "--json", "--data", data, id)
+	<-followed.begun
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +150,10 @@ func TestKillInMidAnswer(t *testing.T) {
 	if status := chat.end(); status != 0 || chat.stdout.String() != whole+"\n"+whole+"\n" {
 		t.Errorf("chat exits with %d and %q, %q, want 0 and two whole answers", status, chat.stdout.String(), chat.stderr.String())
 	}
+	_, said, _ := strings.Cut(chat.stderr.String(), ")\n")
+	if want := "parley: the connection to the server on " + data + " is lost; trying again\nparley: connected again\n"; said != want {
+		t.Errorf("chat says %q on stderr, want %q", said, want)
+	}
 
 	page, err := me.History(t.Context(), id, conversation.HistoryOptions{})
 	if err != nil || len(page.Entries) != 4 {
@@ -158,6 +166,17 @@ func TestKillInMidAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	var want strings.Builder
+	for _, record := range page.Entries {
+		line, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Write(append(line, '\n'))
+	}
+	if status := follow.end(); status != 0 || followed.String() != want.String() {
+		t.Errorf("conversation follow exits with %d: %s%s\nwant 0 and\n%s", status, followed.String(), follow.stderr.String(), want.String())
 	}
 	if err := second.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -76,10 +76,10 @@ func (t *talk) halt() {
 	}
 	running := 0
 	t.want(order{
-		do: func(ctx context.Context) (err error) {
+		do: persistent(func(ctx context.Context) (err error) {
 			_, running, err = survey(ctx, t.server, t.id)
 			return err
-		},
+		}),
 		done: func(err error) error {
 			switch {
 			case err != nil:
@@ -98,7 +98,7 @@ func (t *talk) halt() {
 // stopTurn asks the server to end a turn.
 func (t *talk) stopTurn(turn int) {
 	t.want(order{
-		do:   func(ctx context.Context) error { return t.server.Stop(ctx, t.id, turn) },
+		do:   persistent(func(ctx context.Context) error { return t.server.Stop(ctx, t.id, turn) }),
 		done: func(err error) error { return err },
 	})
 }
@@ -115,10 +115,10 @@ func (t *talk) history(rest string) {
 	}
 	var entries []conversation.Record
 	t.want(order{
-		do: func(ctx context.Context) (err error) {
+		do: persistent(func(ctx context.Context) (err error) {
 			entries, err = lastEntries(ctx, t.server, t.id, n)
 			return err
-		},
+		}),
 		done: func(err error) error {
 			t.live.freshLine()
 			for i := len(entries) - 1; err == nil && i >= 0; i-- {

@@ -20,6 +20,8 @@ import (
 // events and the outcomes of orders come to it.
 type talk struct {
 	server      *client.Client
+	away        news // whether requests reach the server; nil if nobody says
+	link        *link
 	id          string
 	terminal    console
 	interactive bool       // a person types, and reads
@@ -64,6 +66,8 @@ func (t *talk) run(ctx context.Context) error {
 			err = t.settle(outcome)
 		case heard, ok := <-t.stream.heard():
 			err = t.follow(heard, ok)
+		case away := <-t.away:
+			t.connection(away)
 		case <-t.brake.stops():
 			if len(t.asks) > 0 { // else the answer was quicker
 				t.halt()

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json/v2"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -183,7 +181,13 @@ func TestFinderGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gaveUp error
 		began := 0
-		f := &finder{dir: dir, absence: absence{began: func() { began++ }, tooLong: func(err error) { gaveUp = err }}}
+		changed := func(away bool) {
+			if !away {
+				t.Error("an absent server is back")
+			}
+			began++
+		}
+		f := &finder{dir: dir, absence: absence{changed: changed, tooLong: func(err error) { gaveUp = err }}}
 		try := func() {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://parley.invalid/v1/conversations", nil)
@@ -262,25 +266,5 @@ func TestSendAgain(t *testing.T) {
 	}
 	if !strings.Contains(errs.String(), `"text-too-long"); send it in pieces`) {
 		t.Errorf("the complaint is %q, want the reason and what to do", errs.String())
-	}
-}
-
-// What the server will never take is not sent again; all else is.
-func TestMayPass(t *testing.T) {
-	tests := []struct {
-		err  error
-		want bool
-	}{
-		{errors.New("connection refused"), true},
-		{&client.Error{Status: 503, Code: "unavailable"}, true},
-		{&client.Error{Status: 429, Code: "QueueFull"}, true},
-		{&client.Error{Status: 404, Code: "not found"}, false},
-		{&client.Error{Status: 409, Code: "ConversationClosed"}, false},
-		{fmt.Errorf("send: %w", &client.Error{Status: 401, Code: "unauthorized"}), false},
-	}
-	for _, tt := range tests {
-		if got := mayPass(tt.err); got != tt.want {
-			t.Errorf("mayPass(%v) = %t, want %t", tt.err, got, tt.want)
-		}
 	}
 }
