@@ -4,7 +4,8 @@
 // Make one with [New] from a server's address and a token. [Client.Start] and
 // [Client.Send] write, [Client.Stop] ends an answer, [Client.History] reads what was said, and
 // [Client.Follow] goes on reading, over lost connections and restarts of the
-// server.
+// server, and says what happened. A message that is sent is delivered once, however
+// often that takes; [Persist] gives the same patience to every other request.
 //
 // An answer that is a refusal comes as an [Error], which is, for errors.Is, the
 // sentinel that the server had: conversation.ErrNotFound, or one of this
