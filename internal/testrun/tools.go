@@ -23,6 +23,16 @@ var tools = []tool{
 		anyOf:    []string{"gcc", "clang"},
 		packages: []string{"gcc", "libc6-dev"},
 	},
+	{
+		purpose:  "the tests behind a proxy",
+		anyOf:    []string{"nginx"},
+		packages: []string{"nginx-light"},
+	},
+	{
+		purpose:  "the tests in a browser",
+		anyOf:    []string{"chromium", "chromium-browser", "google-chrome"},
+		packages: []string{"chromium"},
+	},
 }
 
 // present reports whether the tool is installed.
