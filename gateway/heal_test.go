@@ -190,17 +190,18 @@ func TestClientOverTLS(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	id := w.start()
-	c, err := client.New(server.URL, "ann@acme", server.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := dial(t, server, "ann@acme")
 	f := follow(t, c, id)
 	f.hears(client.Status)
 	if _, err := c.Send(t.Context(), id, conversation.Message{Text: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	f.reads("one", false)
-	_, err = dial(t, server, "ann@acme").Send(t.Context(), id, conversation.Message{Text: "one"})
+	stranger, err := client.New(server.URL, "ann@acme", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = stranger.Send(t.Context(), id, conversation.Message{Text: "one"})
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok {
 		t.Errorf("Send to a server of unknown certificate: %v", err)
 	}

@@ -298,8 +298,8 @@ func TestJournalFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.PoisonBefore(1)
-	if _, err := s.me().Send(t.Context(), id, conversation.Message{Text: "hello"}); !errors.Is(err, client.ErrUnavailable) {
-		t.Errorf("Send = %v, want ErrUnavailable", err)
+	if err := s.me().Close(t.Context(), id); !errors.Is(err, client.ErrUnavailable) {
+		t.Errorf("Close = %v, want ErrUnavailable", err)
 	}
 	if answer, err := http.Get(s.URL() + "/readyz"); err != nil || answer.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("GET /readyz = %v, %v, want 503", answer, err)
