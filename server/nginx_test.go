@@ -340,7 +340,7 @@ func (e ear) flood(model *vendor, say func(string)) {
 func TestNginxIsTrusted(t *testing.T) {
 	t.Parallel()
 	const (
-		passOn = "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;"
+		passOn = "proxy_http_version 1.1; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;"
 		tell   = "proxy_set_header X-Forwarded-Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;"
 	)
 	for name, test := range map[string]struct {
