@@ -24,8 +24,9 @@ const (
 // may pass it asks again: the connection could not be made or was lost, the server
 // failed or is not available, there is too much to do. It waits longer each time,
 // and at least as long as a Retry-After says. It asks for the last time within a
-// minute of the first failure, and returns the last one; where ctx ends the wait,
-// the cause of that as well.
+// minute of the first failure, or before the deadline of ctx, and returns the last
+// failure as soon as there is no time for another wait, of a quarter of a second at
+// least. Where ctx ends a wait, its cause is returned as well.
 //
 // What is asked may have happened although its answer was lost, so that ask must
 // bear being repeated. All methods of a [Client] do but Start, after which there may
@@ -40,6 +41,9 @@ func Persist(ctx context.Context, ask func(context.Context) error) error {
 		}
 		if deadline.IsZero() {
 			deadline = time.Now().Add(patience)
+			if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
+				deadline = earlier
+			}
 		}
 		pace.failed(err)
 		wait := pace.next()

@@ -286,9 +286,15 @@ func TestPersist(t *testing.T) {
 		if err := Persist(t.Context(), ask); err != away || time.Since(begun) > patience || time.Since(begun) < patience/2 || asked < 5 || asked > 10 {
 			t.Errorf("%v after %d times and %v; want the failure within a minute", err, asked, time.Since(begun))
 		}
+		brief, end := context.WithTimeout(t.Context(), leastWait/2)
+		defer end()
+		asked, begun = 0, time.Now()
+		if err := Persist(brief, ask); err != away || asked != 1 || time.Since(begun) > 0 {
+			t.Errorf("%v after %d times and %v; want the failure at once, since there is no time to ask again", err, asked, time.Since(begun))
+		}
 		over := errors.New("enough")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, over)
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(over) })
 		if err := Persist(ctx, ask); !errors.Is(err, over) || !errors.Is(err, away) {
 			t.Errorf("%v; want what ended it, and the failure", err)
 		}

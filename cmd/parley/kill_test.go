@@ -133,7 +133,9 @@ func talkOn(t *testing.T, me *client.Client, id string, stop <-chan struct{}) (w
 			text, answer = fmt.Sprint("trouble ", n), "failed "
 		}
 		for { // a retry has the same message id
-			_, err := me.Send(t.Context(), id, conversation.Message{Text: text, ID: fmt.Sprint("id-", n)})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/4) // too short for the client's own patience
+			_, err := me.Send(ctx, id, conversation.Message{Text: text, ID: fmt.Sprint("id-", n)})
+			cancel()
 			if err == nil {
 				break
 			}
