@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,9 +12,11 @@ import (
 )
 
 const (
-	// leastWait is what a wait grows from, and mostWait what it grows to.
-	leastWait = 500 * time.Millisecond
-	mostWait  = 30 * time.Second
+	// leastWait is what a wait grows from, and mostWait what it grows to; where
+	// somebody waits for an answer, to mostPersistWait.
+	leastWait       = 500 * time.Millisecond
+	mostWait        = 30 * time.Second
+	mostPersistWait = 5 * time.Second
 	// mostAfter bounds what a Retry-After can ask for.
 	mostAfter = 5 * time.Minute
 	// patience is for how long Persist asks.
@@ -32,7 +35,7 @@ const (
 // bear being repeated. All methods of a [Client] do but Start, after which there may
 // be two conversations.
 func Persist(ctx context.Context, ask func(context.Context) error) error {
-	var pace pace
+	pace := pace{most: mostPersistWait}
 	var deadline time.Time
 	for {
 		err := ask(ctx)
@@ -75,6 +78,7 @@ func passes(err error) bool {
 // pace says how long to wait before the server is asked again. Its zero value is
 // ready to use.
 type pace struct {
+	most  time.Duration // what a wait grows to; 0 means mostWait
 	wait  time.Duration // as things stand; 0 means leastWait
 	retry time.Duration // at least; a stream has said so, and it holds until another does
 	after time.Duration // at least; a refusal has said so, and it holds once
@@ -101,7 +105,7 @@ func (p *pace) succeeded() { p.wait = 0 }
 // clients do not come back all at once (SSE-32), and makes the one after it longer.
 func (p *pace) next() time.Duration {
 	wait := max(p.wait, leastWait)
-	p.wait = min(2*wait, mostWait)
+	p.wait = min(2*wait, cmp.Or(p.most, mostWait))
 	wait = wait/2 + rand.N(wait/2)
 	if least := max(p.retry, p.after); wait < least {
 		wait = least + rand.N(leastWait)

@@ -283,7 +283,7 @@ func TestPersist(t *testing.T) {
 		asked := 0
 		ask := func(context.Context) error { asked++; return away }
 		begun := time.Now()
-		if err := Persist(t.Context(), ask); err != away || time.Since(begun) > patience || time.Since(begun) < patience/2 || asked < 5 || asked > 10 {
+		if err := Persist(t.Context(), ask); err != away || time.Since(begun) > patience || time.Since(begun) < patience-mostPersistWait || asked < 12 || asked > 30 {
 			t.Errorf("%v after %d times and %v; want the failure within a minute", err, asked, time.Since(begun))
 		}
 		brief, end := context.WithTimeout(t.Context(), leastWait/2)
