@@ -24,11 +24,11 @@ func authenticate(ring *datadir.Keyring, log *slog.Logger) func(*http.Request) (
 		if !strings.EqualFold(scheme, "Bearer") {
 			return identity.Principal{}, datadir.ErrNoToken
 		}
-		principal, err := ring.Principal(strings.TrimSpace(secret))
+		token, err := ring.Find(datadir.KindToken, strings.TrimSpace(secret))
 		damaged := err != nil && !errors.Is(err, datadir.ErrNoToken)
 		if unreadable.Swap(damaged) != damaged && damaged {
 			log.Error("the tokens cannot be read, so everybody is refused", "error", err)
 		}
-		return principal, err
+		return identity.Principal{Identity: token.Identity}, err
 	}
 }
