@@ -79,6 +79,7 @@ func (s *Server) release() error {
 		s.runtime.Close()
 	}
 	s.mcp.close()
+	s.issuer.close()
 	if s.store != nil {
 		failures = append(failures, s.store.Close())
 	}

@@ -49,6 +49,7 @@ type Server struct {
 	lock     *datadir.Lock
 	store    journal.Store
 	mcp      mcpServers
+	issuer   *issuer // nil where there is none
 	runtime  *kernel.Runtime
 	gateway  *gateway.Gateway
 	http     *http.Server
@@ -81,7 +82,7 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log, mcp: peers, door: d}
+	s := &Server{log: config.Log, mcp: peers, door: d, issuer: newIssuer(config.Settings.OIDC, issuerTransport(), config.Log)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -98,7 +99,7 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	if err := s.lock.SetAddress(s.URL()); err != nil {
+	if err := errors.Join(s.lock.SetPublicAddress(s.door.publicAddress()), s.lock.SetAddress(s.URL())); err != nil {
 		return nil, err
 	}
 	s.ready.Store(true)
@@ -194,8 +195,9 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
+	known := &callers{ring: s.dir.Keyring(), issuer: s.issuer, cookie: s.cookieName, log: s.log}
 	s.gateway, err = gateway.New(gateway.Config{
-		Client: client, Authenticate: authenticate(s.dir.Keyring(), s.log), Edge: edge,
+		Client: client, Authenticate: known.principal, Edge: edge,
 		MaxStreams: config.Settings.MaxStreams, MaxStreamsPerCaller: config.Settings.MaxStreamsPerCaller,
 		PostsPerMinute: config.Settings.PostsPerMinute,
 		// The operator's view of what an answer hides.
@@ -205,7 +207,8 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
-	s.http = newHTTPServer(behindProxies(s.door.proxies, routes(s.gateway, s.ready.Load)), s.door, s.log)
+	session := newSessions(known, s.dir, s.door.secure, s.log).behind(edge)
+	s.http = newHTTPServer(behindProxies(s.door.proxies, routes(s.gateway, session, page(edge), s.ready.Load)), s.door, s.log)
 	s.mcp.start(ctx)
 	return s.runtime.Recover(ctx)
 }
