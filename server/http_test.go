@@ -121,3 +121,32 @@ func TestRoutes(t *testing.T) {
 	check("GET", "/healthz", 200, "ok\n")
 	check("GET", "/readyz", 503, "unavailable\n")
 }
+
+// C-32.1: who follows a link from another site sees the page, and the page of
+// another site can load nothing of it.
+func TestPageIsFollowed(t *testing.T) {
+	edge, err := gateway.NewEdge(gateway.EdgeConfig{AllowedHosts: []string{"localhost"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		method, mode, dest string
+		want               int
+	}{
+		{"GET", "navigate", "document", 200},
+		{"HEAD", "navigate", "document", 200},
+		{"POST", "navigate", "document", 405},
+		{"GET", "navigate", "iframe", 403},
+		{"GET", "no-cors", "script", 403},
+		{"GET", "cors", "empty", 403},
+	} {
+		r := httptest.NewRequest(test.method, "http://localhost/", nil)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Sec-Fetch-Mode", test.mode)
+		r.Header.Set("Sec-Fetch-Dest", test.dest)
+		w := httptest.NewRecorder()
+		if page(edge).ServeHTTP(w, r); w.Code != test.want {
+			t.Errorf("%+v: %d", test, w.Code)
+		}
+	}
+}

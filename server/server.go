@@ -35,6 +35,8 @@ type Config struct {
 
 	// open opens the journal; sqlite.Open but in tests.
 	open func(ctx context.Context, path string) (journal.Store, error)
+	// issuers reaches the OIDC issuer; issuerTransport but in tests.
+	issuers http.RoundTripper
 }
 
 // Server is a server that has taken what it needs and answers from Run on.
@@ -82,7 +84,7 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log, mcp: peers, door: d, issuer: newIssuer(config.Settings.OIDC, issuerTransport(), config.Log)}
+	s := &Server{log: config.Log, mcp: peers, door: d, issuer: newIssuer(config.Settings.OIDC, config.issuers, config.Log)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -115,6 +117,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.issuers == nil {
+		c.issuers = issuerTransport()
 	}
 	if c.open == nil {
 		c.open = func(ctx context.Context, path string) (journal.Store, error) {

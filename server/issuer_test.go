@@ -1,0 +1,398 @@
+package server
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// trust makes an issuer that trusts an authority, and its log.
+func trust(t *testing.T, a *authority, change func(*OIDC)) (*issuer, *logged) {
+	t.Helper()
+	settings := OIDC{Issuer: a.url, Audience: "parley"}
+	if change != nil {
+		change(&settings)
+	}
+	log := &logged{}
+	i := newIssuer(&settings, a, slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(i.close)
+	return i, log
+}
+
+// taken reports whether the issuer takes a JWT.
+func taken(t *testing.T, i *issuer, raw string) bool {
+	t.Helper()
+	_, err := i.verify(t.Context(), raw)
+	if err != nil && !errors.Is(err, datadir.ErrNoToken) {
+		t.Fatalf("verify = %v, want ErrNoToken", err)
+	}
+	return err == nil
+}
+
+// C-31.1, C-31.9: a JWT counts if the issuer has signed it, for this server, for
+// now, and for somebody; whatever else is wrong is one refusal, and nothing of it
+// is in the log.
+func TestJWT(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		good, other := newKey(t), newKey(t)
+		rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.publish(map[string]crypto.Signer{"k1": good, "k2": rsaKey})
+		i, log := trust(t, a, nil)
+		now := time.Now()
+		text := func(claims string) string { return jwt{alg: "ES256", kid: "k1", claims: claims, signer: good}.text(t) }
+		with := func(name string, value any) string { return a.sign(t, "k1", good, map[string]any{name: value}) }
+		whole := with("sub", "ann")
+		head, rest, _ := strings.Cut(whole, ".")
+		claims, signature, _ := strings.Cut(rest, ".")
+		for _, test := range []struct {
+			name, raw string
+			want      bool
+		}{
+			{"good", whole, true},
+			{"RS256", jwt{alg: "RS256", kid: "k2", claims: a.claims(nil), signer: rsaKey}.text(t), true},
+			{"one of several audiences", with("aud", []string{"other", "parley"}), true},
+			{"over for less than a minute", with("exp", now.Add(-59*time.Second).Unix()), true},
+			{"not yet valid by less than a minute", with("nbf", now.Add(59*time.Second).Unix()), true},
+			{"a fraction of a second", with("exp", float64(now.Unix())+0.5), true},
+			{"the longest name", with("sub", strings.Repeat("x", 256)), true},
+
+			{"alg none", jwt{alg: "none", claims: a.claims(nil), signer: good}.text(t), false},
+			{"alg none, with a signature", jwt{alg: "none", kid: "k1", claims: a.claims(nil)}.text(t) + "AAAA", false},
+			{"HS256 with the public key", jwt{alg: "HS256", kid: "k1", claims: a.claims(nil), signer: good}.text(t), false},
+			{"HS256 with the issuer's own key of that kind", jwt{alg: "HS256", kid: "strange", claims: a.claims(nil), signer: good}.text(t), false},
+			{"RS256 by the name of the other key", jwt{alg: "RS256", kid: "k1", claims: a.claims(nil), signer: rsaKey}.text(t), false},
+			{"signed by another", a.sign(t, "k1", other, nil), false},
+			{"other claims beside the signature", head + "." + encode([]byte(`{"sub":"eve"}`)) + "." + signature, false},
+			{"no signature", head + "." + claims + ".", false},
+			{"JSON form", fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, head, claims, signature), false},
+			{"three dots", whole + ".x", false},
+			{"huge", with("pad", strings.Repeat("x", maxJWTBytes)), false},
+
+			{"wrong issuer", with("iss", "https://login.example.org/"), false},
+			{"no issuer", with("iss", nil), false},
+			{"wrong audience", with("aud", "parley2"), false},
+			{"no audience", with("aud", nil), false},
+			{"over for a minute", with("exp", now.Add(-time.Minute).Unix()), false},
+			{"no end", with("exp", nil), false},
+			{"an end that is a text", with("exp", fmt.Sprint(now.Add(time.Hour).Unix())), false},
+			{"an end beyond all ends", with("exp", 1e300), false},
+			{"an end before all times", with("exp", -1e300), false},
+			{"not yet valid", with("nbf", now.Add(61*time.Second).Unix()), false},
+			{"a beginning that is no time", with("nbf", true), false},
+
+			{"no actor", with("sub", nil), false},
+			{"empty actor", with("sub", ""), false},
+			{"actor of a wrong type", with("sub", []string{"ann"}), false},
+			{"actor null", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"sub":null}`, a.url, now.Unix())), false},
+			{"actor too long", with("sub", strings.Repeat("x", 257)), false},
+			{"actor not UTF-8", text(fmt.Sprintf("{\"iss\":%q,\"aud\":\"parley\",\"exp\":%d,\"sub\":\"\xff\"}", a.url, now.Unix())), false},
+			{"two actors", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"sub":"ann","sub":"bob"}`, a.url, now.Unix())), false},
+			{"actor in other letters", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"Sub":"ann"}`, a.url, now.Unix())), false},
+			{"a service", with("sub", "parley:service"), false},
+			{"the operator", with("sub", "me"), false},
+			{"claims that are no object", text(`["ann"]`), false},
+		} {
+			if test.raw == whole {
+				if got, err := i.verify(t.Context(), test.raw); got.Identity != (identity.Identity{Actor: "ann"}) || err != nil {
+					t.Errorf("verify = %+v, %v, want ann", got, err)
+				}
+			}
+			if got := looksLikeJWT(test.raw) && taken(t, i, test.raw); got != test.want {
+				t.Errorf("%s: taken = %t, want %t", test.name, got, test.want)
+			}
+		}
+		for _, mark := range []string{"eyJ", "sub\":", "xxx", "parley2"} {
+			if strings.Contains(log.String(), mark) {
+				t.Errorf("the log holds %q of a JWT:\n%s", mark, log)
+			}
+		}
+		if n := strings.Count(log.String(), "another audience"); n != 1 {
+			t.Errorf("a wrong audience is logged %d times, want once", n)
+		}
+	})
+}
+
+// The operator says which claims are actor and tenant; with a tenant me is
+// somebody else than the operator.
+func TestJWTClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		key := newKey(t)
+		a.publish(map[string]crypto.Signer{"k": key})
+		i, _ := trust(t, a, func(o *OIDC) { o.ActorClaim, o.TenantClaim = "email", "https://example.org/tenant" })
+		tenant := func(name any) map[string]any {
+			return map[string]any{"email": "me", "https://example.org/tenant": name}
+		}
+		want := identity.Identity{Tenant: identity.Some("acme"), Actor: "me"}
+		if got, err := i.verify(t.Context(), a.sign(t, "k", key, tenant("acme"))); got.Identity != want || err != nil {
+			t.Errorf("verify = %+v, %v, want %+v", got.Identity, err, want)
+		}
+		for _, wrong := range []any{nil, "", 7, strings.Repeat("x", 257)} {
+			if taken(t, i, a.sign(t, "k", key, tenant(wrong))) {
+				t.Errorf("a JWT with the tenant %v is taken", wrong)
+			}
+		}
+		if taken(t, i, a.sign(t, "k", key, map[string]any{"https://example.org/tenant": "acme"})) {
+			t.Error("a JWT without the actor's claim is taken")
+		}
+	})
+}
+
+// An issuer that is away when it is needed first is looked for in the background,
+// told once, and taken when it is there; so it is again when only its keys are
+// away.
+func TestIssuerComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		key := newKey(t)
+		a.publish(map[string]crypto.Signer{"k": key})
+		i, log := trust(t, a, nil)
+		a.cut(errNetwork)
+		for range 5 {
+			before := time.Now()
+			if taken(t, i, a.sign(t, "k", key, nil)) || time.Since(before) > issuerPatience {
+				t.Errorf("a JWT is taken without the issuer, or its refusal took %v", time.Since(before))
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		a.cut(nil)
+		time.Sleep(issuerMaxPause)
+		if !taken(t, i, a.sign(t, "k", key, nil)) {
+			t.Error("the issuer is there, and its JWT is not taken")
+		}
+		if gone, back := strings.Count(log.String(), "gives no answer"), strings.Count(log.String(), "answers again"); gone != 1 || back != 1 {
+			t.Errorf("the log tells %d times that it went and %d times that it came, want once each:\n%s", gone, back, log)
+		}
+
+		a.cut(errNetwork)
+		if !taken(t, i, a.sign(t, "k", key, nil)) {
+			t.Error("a JWT of a known key needs the issuer")
+		}
+		time.Sleep(keyPause)
+		next := newKey(t)
+		if taken(t, i, a.sign(t, "next", next, nil)) {
+			t.Error("a JWT of a key that cannot be known is taken")
+		}
+		a.cut(nil)
+		a.publish(map[string]crypto.Signer{"next": next})
+		time.Sleep(keyPause)
+		if !taken(t, i, a.sign(t, "next", next, nil)) {
+			t.Error("the keys are there, and the JWT is not taken")
+		}
+		if gone, back := strings.Count(log.String(), "gives no answer"), strings.Count(log.String(), "answers again"); gone != 2 || back != 2 {
+			t.Errorf("the log tells %d times that it went and %d times that it came, want twice each:\n%s", gone, back, log)
+		}
+	})
+}
+
+// Answers that are of no use are no answers, and their text is not logged.
+func TestIssuerAnswers(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"an error": func(w http.ResponseWriter, r *http.Request) { http.Error(w, "QWERTZ", http.StatusInternalServerError) },
+		"no JSON":  func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>QWERTZ") },
+		"too much": func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `{"QWERTZ":%q}`, make([]byte, maxIssuerBytes))
+		},
+		"another issuer": func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, `{"issuer":"https://other","jwks_uri":"https://other"}`)
+		},
+		"no keys": func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"issuer":"https://login.example.org"}`) },
+		"a redirect to http": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://login.example.org"+keysPath, http.StatusFound)
+		},
+		"a circle": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) },
+		"keys by http": func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, `{"issuer":"https://login.example.org","jwks_uri":"http://127.0.0.1/keys"}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAuthority("https://login.example.org")
+				key := newKey(t)
+				a.publish(map[string]crypto.Signer{"k": key})
+				i, log := trust(t, a, nil)
+				a.answers(answer)
+				if taken(t, i, a.sign(t, "k", key, nil)) {
+					t.Error("a JWT is taken")
+				}
+				if a.questions(keysPath) > 0 {
+					t.Error("it is asked further")
+				}
+				if !strings.Contains(log.String(), "gives no answer") || strings.Contains(log.String(), "QWERTZ") {
+					t.Errorf("the log does not tell, or too much:\n%.500s", log)
+				}
+			})
+		})
+	}
+}
+
+// A request waits 3 s for an issuer that hangs, and not at all once it is known to;
+// a stop does not wait for it.
+func TestIssuerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		key := newKey(t)
+		i, _ := trust(t, a, nil)
+		a.answers(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		wait := func() time.Duration {
+			before := time.Now()
+			if taken(t, i, a.sign(t, "k", key, nil)) {
+				t.Error("a JWT is taken")
+			}
+			return time.Since(before)
+		}
+		if got := wait(); got != issuerPatience {
+			t.Errorf("the first request waits %v, want %v", got, issuerPatience)
+		}
+		time.Sleep(questionTime)
+		if got := wait(); got != 0 {
+			t.Errorf("one that comes later waits %v, want none", got)
+		}
+		before := time.Now()
+		i.close()
+		if took := time.Since(before); took != 0 {
+			t.Errorf("close takes %v", took)
+		}
+	})
+}
+
+// A hanging key server holds no request longer than 3 s, and no stop.
+func TestKeysHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		key := newKey(t)
+		i, _ := trust(t, a, nil)
+		a.answers(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == keysPath {
+				<-r.Context().Done()
+				return
+			}
+			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, a.url, a.url+keysPath)
+		})
+		before := time.Now()
+		if taken(t, i, a.sign(t, "k", key, nil)) || time.Since(before) != issuerPatience {
+			t.Errorf("a JWT is taken, or its refusal took %v, want %v", time.Since(before), issuerPatience)
+		}
+		before = time.Now()
+		i.close()
+		if took := time.Since(before); took != 0 {
+			t.Errorf("close takes %v", took)
+		}
+	})
+}
+
+// Keys rotate: a JWT of a new key makes the issuer be asked, and what it no longer
+// shows no longer counts. An answer without keys takes none away.
+func TestKeysRotate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		first, second, third := newKey(t), newKey(t), newKey(t)
+		a.publish(map[string]crypto.Signer{"1": first})
+		i, _ := trust(t, a, nil)
+		check := func(when, kid string, key crypto.Signer, want bool) {
+			t.Helper()
+			if got := taken(t, i, a.sign(t, kid, key, nil)); got != want {
+				t.Errorf("%s: a JWT of key %s is taken: %t, want %t", when, kid, got, want)
+			}
+		}
+		check("at first", "1", first, true)
+		time.Sleep(keyPause)
+		a.publish(map[string]crypto.Signer{"1": first, "2": second})
+		check("while both are shown", "2", second, true)
+		check("while both are shown", "1", first, true)
+		if got := a.questions(keysPath); got != 2 {
+			t.Errorf("keys are asked for %d times, want 2", got)
+		}
+		time.Sleep(keyPause)
+		a.publish(map[string]crypto.Signer{"2": second, "3": third})
+		check("when the first has gone", "3", third, true)
+		check("when the first has gone", "1", first, false)
+		check("when the first has gone", "2", second, true)
+		for _, nothing := range []string{`{}`, `{"keys":[]}`, `{"keys":null}`} {
+			time.Sleep(keyPause)
+			a.answers(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, nothing) })
+			check("with an answer of none", "4", first, false)
+			check("with an answer of none", "2", second, true)
+		}
+	})
+}
+
+// Whoever invents keys makes the issuer be asked once in 10 s, and keeps nobody
+// else out.
+func TestKeyFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		key, forger := newKey(t), newKey(t)
+		a.publish(map[string]crypto.Signer{"k": key})
+		i, _ := trust(t, a, nil)
+		for n := range 300 {
+			if taken(t, i, a.sign(t, fmt.Sprint("invented", n), forger, nil)) {
+				t.Fatal("a forged JWT is taken")
+			}
+			if n%50 == 0 && !taken(t, i, a.sign(t, "k", key, nil)) {
+				t.Error("a good JWT is refused meanwhile")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got := a.questions(keysPath); got > 3 {
+			t.Errorf("in 30 s keys are asked for %d times, want 3 at most", got)
+		}
+	})
+}
+
+// Nobody is asked before a JWT comes, nor without an issuer.
+func TestIssuerIsLazy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAuthority("https://login.example.org")
+		i, _ := trust(t, a, nil)
+		time.Sleep(time.Hour)
+		i.close()
+		if got := a.questions(discoveryPath); got != 0 {
+			t.Errorf("the issuer is asked %d times", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := i.verify(ctx, a.sign(t, "k", newKey(t), nil)); !errors.Is(err, datadir.ErrNoToken) {
+			t.Errorf("verify after close = %v, want ErrNoToken", err)
+		}
+		newIssuer(nil, nil, nil).close()
+	})
+}
+
+// Whatever claims are, they stand for one whom an issuer may name, or for nobody.
+func FuzzClaims(f *testing.F) {
+	for _, claims := range []string{`{"sub":"ann","exp":2000}`, `{"sub":"me","exp":2000}`, `{"sub":1}`, `[]`, `{"exp":1e400,"sub":"a"}`, `{"sub":"parley:x","exp":2000,"nbf":1}`} {
+		f.Add([]byte(claims), false)
+	}
+	f.Fuzz(func(t *testing.T, claims []byte, tenants bool) {
+		o := OIDC{}
+		if tenants {
+			o.TenantClaim = "t"
+		}
+		now := time.Unix(1000, 0)
+		who, until, err := o.owner(claims, now)
+		if err != nil {
+			return
+		}
+		_, tenant := who.Tenant.Value()
+		if who.Validate() != nil || who == Owner || strings.HasPrefix(who.Actor, datadir.ServicePrefix) || !until.After(now) || tenant != tenants {
+			t.Errorf("owner(%q) = %+v, %v", claims, who, until)
+		}
+	})
+}
