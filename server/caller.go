@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/server/issuer"
 )
 
 // callers tells who sends a request: the holder of a token, of a JWT of the
@@ -17,7 +18,7 @@ import (
 // whatever goes wrong is a refusal (C-31.9).
 type callers struct {
 	ring   *datadir.Keyring
-	issuer *issuer                    // nil where there is none
+	issuer *issuer.Issuer             // nil where there is none
 	cookie func(*http.Request) string // the name of a session's cookie
 	log    *slog.Logger
 
@@ -55,8 +56,12 @@ func (c *callers) find(r *http.Request) (datadir.Token, error) {
 
 // bearer is who sends a token or a JWT.
 func (c *callers) bearer(ctx context.Context, secret string) (datadir.Token, error) {
-	if c.issuer != nil && looksLikeJWT(secret) {
-		return c.issuer.verify(ctx, secret)
+	if c.issuer != nil && issuer.IsJWT(secret) {
+		who, until, err := c.issuer.Verify(ctx, secret)
+		if err != nil {
+			return datadir.Token{}, datadir.ErrNoToken
+		}
+		return datadir.Token{Identity: who, Expires: until}, nil
 	}
 	return c.look(datadir.KindToken, secret)
 }

@@ -11,20 +11,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-run/parley/server/issuer"
+	"github.com/parley-run/parley/server/issuer/issuertest"
 )
 
 // C-31.1: a server starts while its issuer is down; static tokens work,
 // JWTs do when the issuer is there, over a real network.
 func TestServerWithIssuer(t *testing.T) {
-	key := newKey(t)
-	a := newAuthority("")
+	key := issuertest.NewKey(t)
+	a := issuertest.New("")
 	far := httptest.NewServer(a)
 	defer far.Close()
-	a.url = far.URL
-	a.publish(map[string]crypto.Signer{"k": key})
-	a.answers(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) })
+	a.URL = far.URL
+	a.Publish(map[string]crypto.Signer{"k": key})
+	a.Answers(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) })
 	w := newWorld(t)
-	w.config.Settings.OIDC = &OIDC{Issuer: far.URL, Audience: "parley"}
+	w.config.Settings.OIDC = &issuer.Config{Issuer: far.URL, Audience: "parley"}
 	s := w.start()
 	defer s.end()
 	get := func(bearer string) int {
@@ -41,14 +44,14 @@ func TestServerWithIssuer(t *testing.T) {
 		answer.Body.Close()
 		return answer.StatusCode
 	}
-	raw := a.sign(t, "k", key, nil)
+	raw := a.Sign(t, "k", key, nil)
 	if got := get(raw); got != 401 {
 		t.Errorf("a JWT while the issuer is down: %d, want 401", got)
 	}
 	if _, err := s.me().List(t.Context(), "", 0); err != nil {
 		t.Errorf("a static token meanwhile: %v", err)
 	}
-	a.answers(nil)
+	a.Answers(nil)
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for deadline := time.Now().Add(time.Minute); get(raw) != 200; <-again.C {
@@ -76,7 +79,7 @@ audience = "parley"
 actor_claim = "email"
 tenant_claim = "org"
 `)
-	want := &OIDC{Issuer: "https://login.example.org", Audience: "parley", ActorClaim: "email", TenantClaim: "org"}
+	want := &issuer.Config{Issuer: "https://login.example.org", Audience: "parley", ActorClaim: "email", TenantClaim: "org"}
 	if err != nil || !cmp.Equal(got.OIDC, want) {
 		t.Errorf("ReadSettings = %+v, %v, want %+v", got.OIDC, err, want)
 	}
@@ -99,7 +102,7 @@ tenant_claim = "org"
 		}
 	}
 	for _, local := range []string{"http://127.0.0.1:5556/dex", "http://localhost:5556", "http://[::1]:5556"} {
-		if _, err := (OIDC{Issuer: local, Audience: "a"}).check(); err != nil {
+		if _, err := (issuer.Config{Issuer: local, Audience: "a"}).Check(); err != nil {
 			t.Errorf("an issuer at %s: %v", local, err)
 		}
 	}

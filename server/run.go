@@ -79,7 +79,9 @@ func (s *Server) release() error {
 		s.runtime.Close()
 	}
 	s.mcp.close()
-	s.issuer.close()
+	if s.issuer != nil {
+		s.issuer.Close()
+	}
 	if s.store != nil {
 		failures = append(failures, s.store.Close())
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/server/issuer"
 )
 
 // DefaultListen is where a server is met that was told nothing else.
@@ -35,7 +36,7 @@ type Config struct {
 
 	// open opens the journal; sqlite.Open but in tests.
 	open func(ctx context.Context, path string) (journal.Store, error)
-	// issuers reaches the OIDC issuer; issuerTransport but in tests.
+	// issuers reaches the OIDC issuer; the issuer's own transport but in tests.
 	issuers http.RoundTripper
 }
 
@@ -51,7 +52,7 @@ type Server struct {
 	lock     *datadir.Lock
 	store    journal.Store
 	mcp      mcpServers
-	issuer   *issuer // nil where there is none
+	issuer   *issuer.Issuer // nil where there is none
 	runtime  *kernel.Runtime
 	gateway  *gateway.Gateway
 	http     *http.Server
@@ -84,7 +85,10 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log, mcp: peers, door: d, issuer: newIssuer(config.Settings.OIDC, config.issuers, config.Log)}
+	s := &Server{log: config.Log, mcp: peers, door: d}
+	if config.Settings.OIDC != nil {
+		s.issuer = issuer.New(*config.Settings.OIDC, Owner, config.issuers, config.Log)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -117,9 +121,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
-	}
-	if c.issuers == nil {
-		c.issuers = issuerTransport()
 	}
 	if c.open == nil {
 		c.open = func(ctx context.Context, path string) (journal.Store, error) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/server/issuer"
+	"github.com/parley-run/parley/server/issuer/issuertest"
 )
 
 // tape is the answer of a stream, as it comes.
@@ -56,9 +58,9 @@ func within(t *testing.T, s *Server, method, path, body string, change ...func(*
 // opened it is revoked, and when its JWT is over, within 30 s and some; until then
 // it goes on.
 func TestSSE57StreamEndsWithSession(t *testing.T) {
-	a := newAuthority("https://login.example.org")
-	key := newKey(t)
-	a.publish(map[string]crypto.Signer{"k": key})
+	a := issuertest.New("https://login.example.org")
+	key := issuertest.NewKey(t)
+	a.Publish(map[string]crypto.Signer{"k": key})
 	own := func(t *testing.T, s *Server) string {
 		secret, err := datadir.ReadToken(s.Directory().OwnTokenFile())
 		if err != nil {
@@ -85,13 +87,13 @@ func TestSSE57StreamEndsWithSession(t *testing.T) {
 			}
 		}},
 		"JWT over": {func(t *testing.T, s *Server) string {
-			return a.sign(t, "k", key, map[string]any{"exp": time.Now().Add(2 * time.Minute).Unix()})
-		}, func(*testing.T, *Server, string) { time.Sleep(time.Minute + clockSkew) }},
+			return a.Sign(t, "k", key, map[string]any{"exp": time.Now().Add(2 * time.Minute).Unix()})
+		}, func(*testing.T, *Server, string) { time.Sleep(2 * time.Minute) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.config.Settings.OIDC, w.config.issuers = &OIDC{Issuer: a.url, Audience: "parley"}, a
+				w.config.Settings.OIDC, w.config.issuers = &issuer.Config{Issuer: a.URL, Audience: "parley"}, a
 				s, err := New(t.Context(), w.config)
 				if err != nil {
 					t.Fatal(err)

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,8 @@ import (
 	"github.com/parley-run/parley/gateway"
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/server/issuer"
+	"github.com/parley-run/parley/server/issuer/issuertest"
 )
 
 const ownOrigin = "http://127.0.0.1:7275"
@@ -30,7 +33,7 @@ type hall struct {
 	isTLS   bool
 }
 
-func newHall(t *testing.T, i *issuer) *hall {
+func newHall(t *testing.T, i *issuer.Issuer) *hall {
 	t.Helper()
 	dir, err := datadir.Open(t.TempDir())
 	if err != nil {
@@ -303,19 +306,20 @@ func TestSessionOfToken(t *testing.T) {
 // either (C-31.8).
 func TestSessionOfJWT(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		key := newKey(t)
-		a.publish(map[string]crypto.Signer{"k": key})
-		i, _ := trust(t, a, nil)
+		a := issuertest.New("https://login.example.org")
+		key := issuertest.NewKey(t)
+		a.Publish(map[string]crypto.Signer{"k": key})
+		i := issuer.New(issuer.Config{Issuer: a.URL, Audience: "parley"}, Owner, a, slog.New(slog.DiscardHandler))
+		defer i.Close()
 		h := newHall(t, i)
-		raw := a.sign(t, "k", key, nil)
+		raw := a.Sign(t, "k", key, nil)
 		cookie := h.enter(visit("POST", "{}", bearing(raw)))
 		_, static, err := h.dir.CreateToken(t.Context(), Owner)
 		if err != nil {
 			t.Fatal(err)
 		}
 		byCookie, byJWT := visit("GET", "", carrying(cookie)), visit("GET", "", bearing(raw))
-		time.Sleep(time.Hour + clockSkew - time.Second)
+		time.Sleep(time.Hour + time.Minute - time.Second)
 		if !h.known(byCookie) || !h.known(byJWT) {
 			t.Errorf("before its end: known by the cookie %t, by the JWT %t", h.known(byCookie), h.known(byJWT))
 		}
@@ -324,7 +328,7 @@ func TestSessionOfJWT(t *testing.T) {
 			t.Errorf("after its end: known by the cookie %t, by the JWT %t", h.known(byCookie), h.known(byJWT))
 		}
 		h.want("a JWT that is over", 401, visit("POST", "{}", bearing(raw)))
-		a.cut(errNetwork)
+		a.Cut(io.EOF)
 		if !h.known(visit("GET", "", bearing(static.Reveal()))) {
 			t.Error("a static token needs the issuer")
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/server/issuer"
 )
 
 // maxSettingsBytes is the largest configuration file.
@@ -71,7 +72,7 @@ type Settings struct {
 	Summarize *bool `toml:"summarize"`
 
 	// OIDC is the issuer whose JWTs are taken; nil means none.
-	OIDC *OIDC `toml:"oidc"`
+	OIDC *issuer.Config `toml:"oidc"`
 
 	// MCP are the MCP servers whose tools the agent has, by name: 1 to 24 letters,
 	// digits and '-'.
@@ -113,7 +114,7 @@ func ReadSettings(path string) (Settings, error) {
 		return Settings{}, settingsError(path, err)
 	}
 	if settings.OIDC != nil {
-		if key, err := settings.OIDC.check(); err != nil {
+		if key, err := settings.OIDC.Check(); err != nil {
 			row, column := placeOf(data, "oidc", key)
 			return Settings{}, fmt.Errorf("configuration %s:%d:%d: oidc.%s: %w", path, row, column, key, err)
 		}
@@ -175,8 +176,8 @@ func settingsError(path string, err error) error {
 	switch {
 	case len(wrong.Key()) == 3 && wrong.Key()[0] == "mcp" && !slices.Contains(keys[MCP](), wrong.Key()[2]):
 		what = fmt.Sprintf("unknown key %q; the keys of an MCP server are %s", key, strings.Join(keys[MCP](), ", "))
-	case len(wrong.Key()) == 2 && wrong.Key()[0] == "oidc" && !slices.Contains(keys[OIDC](), wrong.Key()[1]):
-		what = fmt.Sprintf("unknown key %q; the keys of an issuer are %s", key, strings.Join(keys[OIDC](), ", "))
+	case len(wrong.Key()) == 2 && wrong.Key()[0] == "oidc" && !slices.Contains(keys[issuer.Config](), wrong.Key()[1]):
+		what = fmt.Sprintf("unknown key %q; the keys of an issuer are %s", key, strings.Join(keys[issuer.Config](), ", "))
 	case key != "" && !slices.Contains(keys[Settings](), wrong.Key()[0]):
 		what = fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(keys[Settings](), ", "))
 	case strings.HasPrefix(what, "cannot decode"):

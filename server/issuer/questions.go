@@ -1,4 +1,4 @@
-package server
+package issuer
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 const (
 	// questionTime is how long an issuer may take to answer.
 	questionTime = 10 * time.Second
-	// maxIssuerBytes is the largest document that is taken from an issuer.
-	maxIssuerBytes = 1 << 20
+	// maxAnswerBytes is the largest document that is taken from an issuer.
+	maxAnswerBytes = 1 << 20
 	// maxRedirects is how often a question may be sent elsewhere.
 	maxRedirects = 5
 	// keyPause is the shortest time between two questions for keys: whoever can
@@ -26,9 +26,9 @@ const (
 	keyPause = 10 * time.Second
 )
 
-// issuerTransport is how an issuer is reached. Questions are rare, so nothing is
+// direct is how an issuer is reached. Questions are rare, so nothing is
 // kept open between them.
-func issuerTransport() http.RoundTripper {
+func direct() http.RoundTripper {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
 		TLSHandshakeTimeout: questionTime, ResponseHeaderTimeout: questionTime, MaxResponseHeaderBytes: 64 << 10,
@@ -61,12 +61,6 @@ func questions(ctx context.Context, transport http.RoundTripper, local func(*url
 	}
 }
 
-// local is whether an address may be asked without TLS.
-func (o OIDC) local(address *url.URL) bool {
-	u, err := url.Parse(o.Issuer)
-	return err == nil && isLocalHTTP(u) && isLocalHTTP(address)
-}
-
 // take reads an answer, which is a JSON object or a redirect. The text of any
 // other one is nobody's business, the log's neither.
 func take(answer *http.Response) error {
@@ -77,12 +71,12 @@ func take(answer *http.Response) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answers %d", answer.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxIssuerBytes+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes+1))
 	switch {
 	case err != nil:
 		return err
-	case len(body) > maxIssuerBytes:
-		return fmt.Errorf("its answer is larger than %d bytes", maxIssuerBytes)
+	case len(body) > maxAnswerBytes:
+		return fmt.Errorf("its answer is larger than %d bytes", maxAnswerBytes)
 	case jsontext.Value(body).Kind() != '{' || !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)):
 		return errors.New("its answer is no JSON object")
 	}

@@ -1,4 +1,4 @@
-package server
+package issuer
 
 import (
 	"cmp"
@@ -23,12 +23,12 @@ var (
 	errActor    = errors.New("its actor claim is no text of 1 to 256 bytes; see actor_claim in [oidc]")
 	errTenant   = errors.New("its tenant claim is no text of 1 to 256 bytes; see tenant_claim in [oidc]")
 	errReserved = errors.New("it stands for an actor that is the server's own")
-	errOwner    = errors.New("it stands for the server's operator, who has a token; see actor_claim and tenant_claim in [oidc]")
+	errOperator = errors.New("it stands for the server's operator, who has a token; see actor_claim and tenant_claim in [oidc]")
 )
 
 // owner reads for whom the claims of a JWT stand, and until when. Its signature,
 // issuer and audience are checked before.
-func (o OIDC) owner(payload []byte, now time.Time) (who identity.Identity, until time.Time, err error) {
+func (i *Issuer) owner(payload []byte, now time.Time) (who identity.Identity, until time.Time, err error) {
 	var claims map[string]jsontext.Value
 	if err := json.Unmarshal(payload, &claims); err != nil { // names that stand twice, and text that is not UTF-8, are errors too
 		return identity.Identity{}, time.Time{}, errClaims
@@ -38,11 +38,11 @@ func (o OIDC) owner(payload []byte, now time.Time) (who identity.Identity, until
 		return identity.Identity{}, time.Time{}, err
 	}
 	var ok bool
-	if who.Actor, ok = text(claims[cmp.Or(o.ActorClaim, "sub")]); !ok {
+	if who.Actor, ok = text(claims[cmp.Or(i.config.ActorClaim, "sub")]); !ok {
 		return identity.Identity{}, time.Time{}, errActor
 	}
-	if o.TenantClaim != "" {
-		tenant, ok := text(claims[o.TenantClaim])
+	if i.config.TenantClaim != "" {
+		tenant, ok := text(claims[i.config.TenantClaim])
 		if !ok {
 			return identity.Identity{}, time.Time{}, errTenant
 		}
@@ -51,8 +51,8 @@ func (o OIDC) owner(payload []byte, now time.Time) (who identity.Identity, until
 	switch {
 	case strings.HasPrefix(who.Actor, datadir.ServicePrefix):
 		return identity.Identity{}, time.Time{}, errReserved // C-34.2
-	case who == Owner: // who runs the server is no matter of the issuer's
-		return identity.Identity{}, time.Time{}, errOwner
+	case who == i.operator: // who runs the server is no matter of the issuer's
+		return identity.Identity{}, time.Time{}, errOperator
 	}
 	return who, until, nil
 }

@@ -1,4 +1,4 @@
-package server
+package issuer
 
 import (
 	"cmp"
@@ -7,8 +7,9 @@ import (
 	"net/url"
 )
 
-// OIDC says whose JWTs are taken as bearer tokens, and for whom they stand.
-type OIDC struct {
+// Config says whose JWTs are taken, and for whom they stand. Issuer and Audience
+// are required.
+type Config struct {
 	// Issuer is the URL under which the issuer is found and signs: https, or http
 	// on this machine.
 	Issuer string `toml:"issuer"`
@@ -21,20 +22,20 @@ type OIDC struct {
 	TenantClaim string `toml:"tenant_claim"`
 }
 
-// check refuses what cannot work, and says which key is wrong. It repeats no
-// value.
-func (o OIDC) check() (key string, err error) {
-	u, err := url.Parse(o.Issuer)
+// Check refuses what cannot work, and says which key of a configuration file is
+// wrong. The error repeats no value.
+func (c Config) Check() (key string, err error) {
+	u, err := url.Parse(c.Issuer)
 	switch {
-	case o.Issuer == "":
+	case c.Issuer == "":
 		return "issuer", errors.New("it is not set")
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "issuer", errors.New("it is no address of an issuer, such as https://login.example.org")
 	case u.Scheme != "https" && !isLocalHTTP(u):
 		return "issuer", errors.New("an issuer is met by https, or by http on this machine")
-	case o.Audience == "":
+	case c.Audience == "":
 		return "audience", errors.New("it is not set; without it JWTs for other services would be taken too")
-	case o.TenantClaim != "" && o.TenantClaim == cmp.Or(o.ActorClaim, "sub"):
+	case c.TenantClaim != "" && c.TenantClaim == cmp.Or(c.ActorClaim, "sub"):
 		return "tenant_claim", errors.New("it is the claim of the actor")
 	}
 	return "", nil
@@ -47,4 +48,11 @@ func isLocalHTTP(u *url.URL) bool {
 	}
 	address, err := netip.ParseAddr(u.Hostname())
 	return u.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
+}
+
+// local is whether an address may be asked without TLS: where the issuer itself is
+// met so, on this machine.
+func (c Config) local(address *url.URL) bool {
+	u, err := url.Parse(c.Issuer)
+	return err == nil && isLocalHTTP(u) && isLocalHTTP(address)
 }

@@ -1,42 +1,72 @@
-package server
+package issuer
 
 import (
 	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/server/issuer/issuertest"
 )
 
+// operator is whom no issuer may name.
+var operator = identity.Identity{Actor: "me"}
+
+var errNetwork = errors.New("no route")
+
+// logged is a log that can be looked at.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write adds to the log.
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// encode is a part of a JWT.
+func encode(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
+
 // trust makes an issuer that trusts an authority, and its log.
-func trust(t *testing.T, a *authority, change func(*OIDC)) (*issuer, *logged) {
+func trust(t *testing.T, a *issuertest.Authority, change func(*Config)) (*Issuer, *logged) {
 	t.Helper()
-	settings := OIDC{Issuer: a.url, Audience: "parley"}
+	config := Config{Issuer: a.URL, Audience: "parley"}
 	if change != nil {
-		change(&settings)
+		change(&config)
 	}
 	log := &logged{}
-	i := newIssuer(&settings, a, slog.New(slog.NewTextHandler(log, nil)))
-	t.Cleanup(i.close)
+	i := New(config, operator, a, slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(i.Close)
 	return i, log
 }
 
 // taken reports whether the issuer takes a JWT.
-func taken(t *testing.T, i *issuer, raw string) bool {
+func taken(t *testing.T, i *Issuer, raw string) bool {
 	t.Helper()
-	_, err := i.verify(t.Context(), raw)
-	if err != nil && !errors.Is(err, datadir.ErrNoToken) {
-		t.Fatalf("verify = %v, want ErrNoToken", err)
+	_, _, err := i.Verify(t.Context(), raw)
+	if err != nil && !errors.Is(err, ErrRefused) {
+		t.Fatalf("Verify = %v, want ErrRefused", err)
 	}
 	return err == nil
 }
@@ -46,17 +76,19 @@ func taken(t *testing.T, i *issuer, raw string) bool {
 // is in the log.
 func TestJWT(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		good, other := newKey(t), newKey(t)
+		a := issuertest.New("https://login.example.org")
+		good, other := issuertest.NewKey(t), issuertest.NewKey(t)
 		rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.publish(map[string]crypto.Signer{"k1": good, "k2": rsaKey})
+		a.Publish(map[string]crypto.Signer{"k1": good, "k2": rsaKey})
 		i, log := trust(t, a, nil)
 		now := time.Now()
-		text := func(claims string) string { return jwt{alg: "ES256", kid: "k1", claims: claims, signer: good}.text(t) }
-		with := func(name string, value any) string { return a.sign(t, "k1", good, map[string]any{name: value}) }
+		text := func(claims string) string {
+			return issuertest.JWT{Alg: "ES256", KID: "k1", Claims: claims, Signer: good}.Text(t)
+		}
+		with := func(name string, value any) string { return a.Sign(t, "k1", good, map[string]any{name: value}) }
 		whole := with("sub", "ann")
 		head, rest, _ := strings.Cut(whole, ".")
 		claims, signature, _ := strings.Cut(rest, ".")
@@ -65,19 +97,19 @@ func TestJWT(t *testing.T) {
 			want      bool
 		}{
 			{"good", whole, true},
-			{"RS256", jwt{alg: "RS256", kid: "k2", claims: a.claims(nil), signer: rsaKey}.text(t), true},
+			{"RS256", issuertest.JWT{Alg: "RS256", KID: "k2", Claims: a.Claims(nil), Signer: rsaKey}.Text(t), true},
 			{"one of several audiences", with("aud", []string{"other", "parley"}), true},
 			{"over for less than a minute", with("exp", now.Add(-59*time.Second).Unix()), true},
 			{"not yet valid by less than a minute", with("nbf", now.Add(59*time.Second).Unix()), true},
 			{"a fraction of a second", with("exp", float64(now.Unix())+0.5), true},
 			{"the longest name", with("sub", strings.Repeat("x", 256)), true},
 
-			{"alg none", jwt{alg: "none", claims: a.claims(nil), signer: good}.text(t), false},
-			{"alg none, with a signature", jwt{alg: "none", kid: "k1", claims: a.claims(nil)}.text(t) + "AAAA", false},
-			{"HS256 with the public key", jwt{alg: "HS256", kid: "k1", claims: a.claims(nil), signer: good}.text(t), false},
-			{"HS256 with the issuer's own key of that kind", jwt{alg: "HS256", kid: "strange", claims: a.claims(nil), signer: good}.text(t), false},
-			{"RS256 by the name of the other key", jwt{alg: "RS256", kid: "k1", claims: a.claims(nil), signer: rsaKey}.text(t), false},
-			{"signed by another", a.sign(t, "k1", other, nil), false},
+			{"alg none", issuertest.JWT{Alg: "none", Claims: a.Claims(nil), Signer: good}.Text(t), false},
+			{"alg none, with a signature", issuertest.JWT{Alg: "none", KID: "k1", Claims: a.Claims(nil)}.Text(t) + "AAAA", false},
+			{"HS256 with the public key", issuertest.JWT{Alg: "HS256", KID: "k1", Claims: a.Claims(nil), Signer: good}.Text(t), false},
+			{"HS256 with the issuer's own key of that kind", issuertest.JWT{Alg: "HS256", KID: "strange", Claims: a.Claims(nil), Signer: good}.Text(t), false},
+			{"RS256 by the name of the other key", issuertest.JWT{Alg: "RS256", KID: "k1", Claims: a.Claims(nil), Signer: rsaKey}.Text(t), false},
+			{"signed by another", a.Sign(t, "k1", other, nil), false},
 			{"other claims beside the signature", head + "." + encode([]byte(`{"sub":"eve"}`)) + "." + signature, false},
 			{"no signature", head + "." + claims + ".", false},
 			{"JSON form", fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, head, claims, signature), false},
@@ -99,21 +131,21 @@ func TestJWT(t *testing.T) {
 			{"no actor", with("sub", nil), false},
 			{"empty actor", with("sub", ""), false},
 			{"actor of a wrong type", with("sub", []string{"ann"}), false},
-			{"actor null", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"sub":null}`, a.url, now.Unix())), false},
+			{"actor null", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"sub":null}`, a.URL, now.Unix())), false},
 			{"actor too long", with("sub", strings.Repeat("x", 257)), false},
-			{"actor not UTF-8", text(fmt.Sprintf("{\"iss\":%q,\"aud\":\"parley\",\"exp\":%d,\"sub\":\"\xff\"}", a.url, now.Unix())), false},
-			{"two actors", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"sub":"ann","sub":"bob"}`, a.url, now.Unix())), false},
-			{"actor in other letters", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"Sub":"ann"}`, a.url, now.Unix())), false},
+			{"actor not UTF-8", text(fmt.Sprintf("{\"iss\":%q,\"aud\":\"parley\",\"exp\":%d,\"sub\":\"\xff\"}", a.URL, now.Unix())), false},
+			{"two actors", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"sub":"ann","sub":"bob"}`, a.URL, now.Unix())), false},
+			{"actor in other letters", text(fmt.Sprintf(`{"iss":%q,"aud":"parley","exp":%d,"Sub":"ann"}`, a.URL, now.Unix())), false},
 			{"a service", with("sub", "parley:service"), false},
 			{"the operator", with("sub", "me"), false},
 			{"claims that are no object", text(`["ann"]`), false},
 		} {
 			if test.raw == whole {
-				if got, err := i.verify(t.Context(), test.raw); got.Identity != (identity.Identity{Actor: "ann"}) || err != nil {
-					t.Errorf("verify = %+v, %v, want ann", got, err)
+				if got, until, err := i.Verify(t.Context(), test.raw); got != (identity.Identity{Actor: "ann"}) || until.Sub(now) != time.Hour+clockSkew || err != nil {
+					t.Errorf("Verify = %+v, %v, %v, want ann for an hour", got, until, err)
 				}
 			}
-			if got := looksLikeJWT(test.raw) && taken(t, i, test.raw); got != test.want {
+			if got := taken(t, i, test.raw); got != test.want {
 				t.Errorf("%s: taken = %t, want %t", test.name, got, test.want)
 			}
 		}
@@ -132,23 +164,23 @@ func TestJWT(t *testing.T) {
 // somebody else than the operator.
 func TestJWTClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		key := newKey(t)
-		a.publish(map[string]crypto.Signer{"k": key})
-		i, _ := trust(t, a, func(o *OIDC) { o.ActorClaim, o.TenantClaim = "email", "https://example.org/tenant" })
+		a := issuertest.New("https://login.example.org")
+		key := issuertest.NewKey(t)
+		a.Publish(map[string]crypto.Signer{"k": key})
+		i, _ := trust(t, a, func(o *Config) { o.ActorClaim, o.TenantClaim = "email", "https://example.org/tenant" })
 		tenant := func(name any) map[string]any {
 			return map[string]any{"email": "me", "https://example.org/tenant": name}
 		}
 		want := identity.Identity{Tenant: identity.Some("acme"), Actor: "me"}
-		if got, err := i.verify(t.Context(), a.sign(t, "k", key, tenant("acme"))); got.Identity != want || err != nil {
-			t.Errorf("verify = %+v, %v, want %+v", got.Identity, err, want)
+		if got, _, err := i.Verify(t.Context(), a.Sign(t, "k", key, tenant("acme"))); got != want || err != nil {
+			t.Errorf("Verify = %+v, %v, want %+v", got, err, want)
 		}
 		for _, wrong := range []any{nil, "", 7, strings.Repeat("x", 257)} {
-			if taken(t, i, a.sign(t, "k", key, tenant(wrong))) {
+			if taken(t, i, a.Sign(t, "k", key, tenant(wrong))) {
 				t.Errorf("a JWT with the tenant %v is taken", wrong)
 			}
 		}
-		if taken(t, i, a.sign(t, "k", key, map[string]any{"https://example.org/tenant": "acme"})) {
+		if taken(t, i, a.Sign(t, "k", key, map[string]any{"https://example.org/tenant": "acme"})) {
 			t.Error("a JWT without the actor's claim is taken")
 		}
 	})
@@ -159,40 +191,40 @@ func TestJWTClaims(t *testing.T) {
 // away.
 func TestIssuerComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		key := newKey(t)
-		a.publish(map[string]crypto.Signer{"k": key})
+		a := issuertest.New("https://login.example.org")
+		key := issuertest.NewKey(t)
+		a.Publish(map[string]crypto.Signer{"k": key})
 		i, log := trust(t, a, nil)
-		a.cut(errNetwork)
+		a.Cut(errNetwork)
 		for range 5 {
 			before := time.Now()
-			if taken(t, i, a.sign(t, "k", key, nil)) || time.Since(before) > issuerPatience {
+			if taken(t, i, a.Sign(t, "k", key, nil)) || time.Since(before) > patience {
 				t.Errorf("a JWT is taken without the issuer, or its refusal took %v", time.Since(before))
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		a.cut(nil)
-		time.Sleep(issuerMaxPause)
-		if !taken(t, i, a.sign(t, "k", key, nil)) {
+		a.Cut(nil)
+		time.Sleep(maxPause)
+		if !taken(t, i, a.Sign(t, "k", key, nil)) {
 			t.Error("the issuer is there, and its JWT is not taken")
 		}
 		if gone, back := strings.Count(log.String(), "gives no answer"), strings.Count(log.String(), "answers again"); gone != 1 || back != 1 {
 			t.Errorf("the log tells %d times that it went and %d times that it came, want once each:\n%s", gone, back, log)
 		}
 
-		a.cut(errNetwork)
-		if !taken(t, i, a.sign(t, "k", key, nil)) {
+		a.Cut(errNetwork)
+		if !taken(t, i, a.Sign(t, "k", key, nil)) {
 			t.Error("a JWT of a known key needs the issuer")
 		}
 		time.Sleep(keyPause)
-		next := newKey(t)
-		if taken(t, i, a.sign(t, "next", next, nil)) {
+		next := issuertest.NewKey(t)
+		if taken(t, i, a.Sign(t, "next", next, nil)) {
 			t.Error("a JWT of a key that cannot be known is taken")
 		}
-		a.cut(nil)
-		a.publish(map[string]crypto.Signer{"next": next})
+		a.Cut(nil)
+		a.Publish(map[string]crypto.Signer{"next": next})
 		time.Sleep(keyPause)
-		if !taken(t, i, a.sign(t, "next", next, nil)) {
+		if !taken(t, i, a.Sign(t, "next", next, nil)) {
 			t.Error("the keys are there, and the JWT is not taken")
 		}
 		if gone, back := strings.Count(log.String(), "gives no answer"), strings.Count(log.String(), "answers again"); gone != 2 || back != 2 {
@@ -207,14 +239,14 @@ func TestIssuerAnswers(t *testing.T) {
 		"an error": func(w http.ResponseWriter, r *http.Request) { http.Error(w, "QWERTZ", http.StatusInternalServerError) },
 		"no JSON":  func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>QWERTZ") },
 		"too much": func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprintf(w, `{"QWERTZ":%q}`, make([]byte, maxIssuerBytes))
+			fmt.Fprintf(w, `{"QWERTZ":%q}`, make([]byte, maxAnswerBytes))
 		},
 		"another issuer": func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, `{"issuer":"https://other","jwks_uri":"https://other"}`)
 		},
 		"no keys": func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"issuer":"https://login.example.org"}`) },
 		"a redirect to http": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://login.example.org"+keysPath, http.StatusFound)
+			http.Redirect(w, r, "http://login.example.org"+issuertest.KeysPath, http.StatusFound)
 		},
 		"a circle": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) },
 		"keys by http": func(w http.ResponseWriter, r *http.Request) {
@@ -223,15 +255,15 @@ func TestIssuerAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAuthority("https://login.example.org")
-				key := newKey(t)
-				a.publish(map[string]crypto.Signer{"k": key})
+				a := issuertest.New("https://login.example.org")
+				key := issuertest.NewKey(t)
+				a.Publish(map[string]crypto.Signer{"k": key})
 				i, log := trust(t, a, nil)
-				a.answers(answer)
-				if taken(t, i, a.sign(t, "k", key, nil)) {
+				a.Answers(answer)
+				if taken(t, i, a.Sign(t, "k", key, nil)) {
 					t.Error("a JWT is taken")
 				}
-				if a.questions(keysPath) > 0 {
+				if a.Questions(issuertest.KeysPath) > 0 {
 					t.Error("it is asked further")
 				}
 				if !strings.Contains(log.String(), "gives no answer") || strings.Contains(log.String(), "QWERTZ") {
@@ -246,26 +278,26 @@ func TestIssuerAnswers(t *testing.T) {
 // a stop does not wait for it.
 func TestIssuerHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		key := newKey(t)
+		a := issuertest.New("https://login.example.org")
+		key := issuertest.NewKey(t)
 		i, _ := trust(t, a, nil)
-		a.answers(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		a.Answers(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		wait := func() time.Duration {
 			before := time.Now()
-			if taken(t, i, a.sign(t, "k", key, nil)) {
+			if taken(t, i, a.Sign(t, "k", key, nil)) {
 				t.Error("a JWT is taken")
 			}
 			return time.Since(before)
 		}
-		if got := wait(); got != issuerPatience {
-			t.Errorf("the first request waits %v, want %v", got, issuerPatience)
+		if got := wait(); got != patience {
+			t.Errorf("the first request waits %v, want %v", got, patience)
 		}
 		time.Sleep(questionTime)
 		if got := wait(); got != 0 {
 			t.Errorf("one that comes later waits %v, want none", got)
 		}
 		before := time.Now()
-		i.close()
+		i.Close()
 		if took := time.Since(before); took != 0 {
 			t.Errorf("close takes %v", took)
 		}
@@ -275,22 +307,22 @@ func TestIssuerHangs(t *testing.T) {
 // A hanging key server holds no request longer than 3 s, and no stop.
 func TestKeysHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		key := newKey(t)
+		a := issuertest.New("https://login.example.org")
+		key := issuertest.NewKey(t)
 		i, _ := trust(t, a, nil)
-		a.answers(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == keysPath {
+		a.Answers(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == issuertest.KeysPath {
 				<-r.Context().Done()
 				return
 			}
-			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, a.url, a.url+keysPath)
+			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, a.URL, a.URL+issuertest.KeysPath)
 		})
 		before := time.Now()
-		if taken(t, i, a.sign(t, "k", key, nil)) || time.Since(before) != issuerPatience {
-			t.Errorf("a JWT is taken, or its refusal took %v, want %v", time.Since(before), issuerPatience)
+		if taken(t, i, a.Sign(t, "k", key, nil)) || time.Since(before) != patience {
+			t.Errorf("a JWT is taken, or its refusal took %v, want %v", time.Since(before), patience)
 		}
 		before = time.Now()
-		i.close()
+		i.Close()
 		if took := time.Since(before); took != 0 {
 			t.Errorf("close takes %v", took)
 		}
@@ -301,32 +333,32 @@ func TestKeysHang(t *testing.T) {
 // shows no longer counts. An answer without keys takes none away.
 func TestKeysRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		first, second, third := newKey(t), newKey(t), newKey(t)
-		a.publish(map[string]crypto.Signer{"1": first})
+		a := issuertest.New("https://login.example.org")
+		first, second, third := issuertest.NewKey(t), issuertest.NewKey(t), issuertest.NewKey(t)
+		a.Publish(map[string]crypto.Signer{"1": first})
 		i, _ := trust(t, a, nil)
 		check := func(when, kid string, key crypto.Signer, want bool) {
 			t.Helper()
-			if got := taken(t, i, a.sign(t, kid, key, nil)); got != want {
+			if got := taken(t, i, a.Sign(t, kid, key, nil)); got != want {
 				t.Errorf("%s: a JWT of key %s is taken: %t, want %t", when, kid, got, want)
 			}
 		}
 		check("at first", "1", first, true)
 		time.Sleep(keyPause)
-		a.publish(map[string]crypto.Signer{"1": first, "2": second})
+		a.Publish(map[string]crypto.Signer{"1": first, "2": second})
 		check("while both are shown", "2", second, true)
 		check("while both are shown", "1", first, true)
-		if got := a.questions(keysPath); got != 2 {
+		if got := a.Questions(issuertest.KeysPath); got != 2 {
 			t.Errorf("keys are asked for %d times, want 2", got)
 		}
 		time.Sleep(keyPause)
-		a.publish(map[string]crypto.Signer{"2": second, "3": third})
+		a.Publish(map[string]crypto.Signer{"2": second, "3": third})
 		check("when the first has gone", "3", third, true)
 		check("when the first has gone", "1", first, false)
 		check("when the first has gone", "2", second, true)
 		for _, nothing := range []string{`{}`, `{"keys":[]}`, `{"keys":null}`} {
 			time.Sleep(keyPause)
-			a.answers(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, nothing) })
+			a.Answers(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, nothing) })
 			check("with an answer of none", "4", first, false)
 			check("with an answer of none", "2", second, true)
 		}
@@ -337,20 +369,20 @@ func TestKeysRotate(t *testing.T) {
 // else out.
 func TestKeyFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
-		key, forger := newKey(t), newKey(t)
-		a.publish(map[string]crypto.Signer{"k": key})
+		a := issuertest.New("https://login.example.org")
+		key, forger := issuertest.NewKey(t), issuertest.NewKey(t)
+		a.Publish(map[string]crypto.Signer{"k": key})
 		i, _ := trust(t, a, nil)
 		for n := range 300 {
-			if taken(t, i, a.sign(t, fmt.Sprint("invented", n), forger, nil)) {
+			if taken(t, i, a.Sign(t, fmt.Sprint("invented", n), forger, nil)) {
 				t.Fatal("a forged JWT is taken")
 			}
-			if n%50 == 0 && !taken(t, i, a.sign(t, "k", key, nil)) {
+			if n%50 == 0 && !taken(t, i, a.Sign(t, "k", key, nil)) {
 				t.Error("a good JWT is refused meanwhile")
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if got := a.questions(keysPath); got > 3 {
+		if got := a.Questions(issuertest.KeysPath); got > 3 {
 			t.Errorf("in 30 s keys are asked for %d times, want 3 at most", got)
 		}
 	})
@@ -359,19 +391,18 @@ func TestKeyFlood(t *testing.T) {
 // Nobody is asked before a JWT comes, nor without an issuer.
 func TestIssuerIsLazy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority("https://login.example.org")
+		a := issuertest.New("https://login.example.org")
 		i, _ := trust(t, a, nil)
 		time.Sleep(time.Hour)
-		i.close()
-		if got := a.questions(discoveryPath); got != 0 {
+		i.Close()
+		if got := a.Questions(issuertest.DiscoveryPath); got != 0 {
 			t.Errorf("the issuer is asked %d times", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := i.verify(ctx, a.sign(t, "k", newKey(t), nil)); !errors.Is(err, datadir.ErrNoToken) {
-			t.Errorf("verify after close = %v, want ErrNoToken", err)
+		if _, _, err := i.Verify(ctx, a.Sign(t, "k", issuertest.NewKey(t), nil)); !errors.Is(err, ErrRefused) {
+			t.Errorf("Verify after Close = %v, want ErrRefused", err)
 		}
-		newIssuer(nil, nil, nil).close()
 	})
 }
 
@@ -381,17 +412,17 @@ func FuzzClaims(f *testing.F) {
 		f.Add([]byte(claims), false)
 	}
 	f.Fuzz(func(t *testing.T, claims []byte, tenants bool) {
-		o := OIDC{}
+		i := &Issuer{operator: operator}
 		if tenants {
-			o.TenantClaim = "t"
+			i.config.TenantClaim = "t"
 		}
 		now := time.Unix(1000, 0)
-		who, until, err := o.owner(claims, now)
+		who, until, err := i.owner(claims, now)
 		if err != nil {
 			return
 		}
 		_, tenant := who.Tenant.Value()
-		if who.Validate() != nil || who == Owner || strings.HasPrefix(who.Actor, datadir.ServicePrefix) || !until.After(now) || tenant != tenants {
+		if who.Validate() != nil || who == operator || strings.HasPrefix(who.Actor, datadir.ServicePrefix) || !until.After(now) || tenant != tenants {
 			t.Errorf("owner(%q) = %+v, %v", claims, who, until)
 		}
 	})

@@ -1,6 +1,17 @@
-package server
+// Package issuer takes the JWTs of an OpenID Connect issuer for those whom they
+// name (C-31.1).
+//
+// Call [Config.Check] for what a file says, then [New], then [Issuer.Verify] for
+// what [IsJWT] says is one.
+//
+// It promises: nobody is asked before the first JWT comes; an issuer that is away
+// holds up no start, no stop, and no request for longer than 3 s, and lets nobody
+// in; nothing of a JWT is in an error or a log; whoever can reach the server can
+// have the issuer asked once in 10 s at most.
+package issuer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,15 +26,15 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/identity"
 )
 
 const (
-	// issuerPatience is how long a request waits for an issuer that is being asked.
-	issuerPatience = 3 * time.Second
+	// patience is how long a request waits for an issuer that is being asked.
+	patience = 3 * time.Second
 	// An issuer that is not found is looked for again after a pause, which grows.
-	issuerPause    = time.Second
-	issuerMaxPause = time.Minute
+	firstPause = time.Second
+	maxPause   = time.Minute
 	// maxJWTBytes is the largest JWT that is looked at.
 	maxJWTBytes = 16 << 10
 )
@@ -31,8 +42,8 @@ const (
 // jwtForm is the compact form: head, claims and signature, none of them empty.
 var jwtForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
-// looksLikeJWT reports whether a bearer token is to be asked the issuer about.
-func looksLikeJWT(secret string) bool {
+// IsJWT reports whether a bearer token has the form of a JWT that is looked at.
+func IsJWT(secret string) bool {
 	return len(secret) <= maxJWTBytes && jwtForm.MatchString(secret)
 }
 
@@ -43,11 +54,12 @@ var asymmetric = []string{
 	oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
 }
 
-// issuer verifies the JWTs of an OpenID Connect issuer. It is looked for when
+// Issuer verifies the JWTs of an OpenID Connect issuer. It is looked for when
 // the first JWT comes, in the background and until it is found, so that a server
 // starts without it; meanwhile its JWTs are refused.
-type issuer struct {
-	settings OIDC
+type Issuer struct {
+	config   Config
+	operator identity.Identity
 	log      *slog.Logger
 
 	search func()             // begins to look for the issuer; once, whoever calls it
@@ -64,34 +76,33 @@ type issuer struct {
 	told map[error]bool // the refusals that the log knows
 }
 
-// newIssuer makes the issuer of the settings, nil where there is none. Nobody is
-// asked yet. It asks by transport, and must be closed.
-func newIssuer(settings *OIDC, transport http.RoundTripper, log *slog.Logger) *issuer {
-	if settings == nil {
-		return nil
+// New makes the issuer of a configuration that was checked. Nobody is asked yet.
+// The operator is the one whom no issuer may name. A nil transport is one of its
+// own; a nil log is slog.Default. An issuer must be closed.
+func New(config Config, operator identity.Identity, transport http.RoundTripper, log *slog.Logger) *Issuer {
+	if transport == nil {
+		transport = direct()
 	}
-	i := &issuer{
-		settings: *settings, log: log,
+	i := &Issuer{
+		config: config, operator: operator, log: cmp.Or(log, slog.Default()),
 		found: make(chan struct{}), missed: make(chan struct{}), told: map[error]bool{},
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	i.stop = stop
-	ask := questions(ctx, transport, settings.local)
+	ask := questions(ctx, transport, config.local)
 	i.search = sync.OnceFunc(func() { i.work.Go(func() { i.look(ctx, ask) }) })
 	return i
 }
 
-// close ends what is being asked, and waits for it.
-func (i *issuer) close() {
-	if i != nil {
-		i.stop()
-		i.work.Wait()
-	}
+// Close ends what is being asked, and waits for it.
+func (i *Issuer) Close() {
+	i.stop()
+	i.work.Wait()
 }
 
 // look looks for the issuer until it is found or ctx is done.
-func (i *issuer) look(ctx context.Context, ask roundTrip) {
-	for pause := issuerPause; ; pause = min(2*pause, issuerMaxPause) {
+func (i *Issuer) look(ctx context.Context, ask roundTrip) {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		verifier, err := i.discover(ctx, ask)
 		if ctx.Err() != nil {
 			return
@@ -102,7 +113,7 @@ func (i *issuer) look(ctx context.Context, ask roundTrip) {
 			close(i.found)
 			return
 		}
-		if pause == issuerPause {
+		if pause == firstPause {
 			close(i.missed)
 		}
 		select {
@@ -115,8 +126,8 @@ func (i *issuer) look(ctx context.Context, ask roundTrip) {
 
 // discover asks the issuer where its keys are. They are fetched when a JWT is
 // to be verified, and again when one is signed with a key that is not known.
-func (i *issuer) discover(ctx context.Context, ask roundTrip) (*oidc.IDTokenVerifier, error) {
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, clientOver(ask)), i.settings.Issuer)
+func (i *Issuer) discover(ctx context.Context, ask roundTrip) (*oidc.IDTokenVerifier, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, clientOver(ask)), i.config.Issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +135,11 @@ func (i *issuer) discover(ctx context.Context, ask roundTrip) (*oidc.IDTokenVeri
 		Keys string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&where); err != nil || where.Keys == "" {
-		return nil, fmt.Errorf("issuer %s says nothing of its keys", i.settings.Issuer)
+		return nil, fmt.Errorf("issuer %s says nothing of its keys", i.config.Issuer)
 	}
 	keys := &keyQuestions{questions: ask, work: &i.work, report: i.report}
 	set := oidc.NewRemoteKeySet(oidc.ClientContext(ctx, clientOver(keys)), where.Keys)
-	return oidc.NewVerifier(i.settings.Issuer, set, &oidc.Config{
+	return oidc.NewVerifier(i.config.Issuer, set, &oidc.Config{
 		SupportedSigningAlgs: asymmetric,
 		SkipClientIDCheck:    true, // judge checks audience and time, to say what is wrong and with less patience
 		SkipExpiryCheck:      true,
@@ -136,39 +147,41 @@ func (i *issuer) discover(ctx context.Context, ask roundTrip) (*oidc.IDTokenVeri
 }
 
 // report tells the log when the issuer goes and when it is there again.
-func (i *issuer) report(err error) {
+func (i *Issuer) report(err error) {
 	switch {
 	case err != nil && !i.away.Swap(true):
-		i.log.Warn("the OIDC issuer gives no answer that is of use; JWTs are refused until it does", "issuer", i.settings.Issuer, "error", err)
+		i.log.Warn("the OIDC issuer gives no answer that is of use; JWTs are refused until it does", "issuer", i.config.Issuer, "error", err)
 	case err == nil && i.away.Swap(false):
-		i.log.Info("the OIDC issuer answers again", "issuer", i.settings.Issuer)
+		i.log.Info("the OIDC issuer answers again", "issuer", i.config.Issuer)
 	}
 }
 
-// verify returns for whom a JWT stands, and until when.
+// ErrRefused says that a JWT stands for nobody.
+var ErrRefused = errors.New("no JWT that is taken")
+
+// Verify returns for whom a JWT stands, and until when.
 //
-// Errors: [datadir.ErrNoToken].
-func (i *issuer) verify(ctx context.Context, raw string) (datadir.Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, issuerPatience)
+// Errors: [ErrRefused], whatever is wrong.
+func (i *Issuer) Verify(ctx context.Context, raw string) (who identity.Identity, until time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if !i.await(ctx) {
-		return datadir.Token{}, datadir.ErrNoToken
+	if !IsJWT(raw) || !i.await(ctx) {
+		return identity.Identity{}, time.Time{}, ErrRefused
 	}
 	token, err := i.verifier.Verify(ctx, raw)
 	if err != nil {
-		return datadir.Token{}, datadir.ErrNoToken // err may quote the JWT
+		return identity.Identity{}, time.Time{}, ErrRefused // err may quote the JWT
 	}
-	who, err := i.judge(token)
-	if err != nil {
+	if who, until, err = i.judge(token); err != nil {
 		i.explain(err)
-		return datadir.Token{}, datadir.ErrNoToken
+		return identity.Identity{}, time.Time{}, ErrRefused
 	}
-	return who, nil
+	return who, until, nil
 }
 
 // await waits until the issuer is found, and reports whether it is. Who comes
 // while it is known to be away does not wait.
-func (i *issuer) await(ctx context.Context) bool {
+func (i *Issuer) await(ctx context.Context) bool {
 	i.search()
 	select {
 	case <-i.found:
@@ -185,21 +198,20 @@ func (i *issuer) await(ctx context.Context) bool {
 }
 
 // judge reads a JWT that the issuer has signed.
-func (i *issuer) judge(token *oidc.IDToken) (datadir.Token, error) {
+func (i *Issuer) judge(token *oidc.IDToken) (who identity.Identity, until time.Time, err error) {
 	var payload json.RawMessage
 	if err := token.Claims(&payload); err != nil {
-		return datadir.Token{}, errClaims
+		return identity.Identity{}, time.Time{}, errClaims
 	}
-	if !slices.Contains(token.Audience, i.settings.Audience) {
-		return datadir.Token{}, errAudience
+	if !slices.Contains(token.Audience, i.config.Audience) {
+		return identity.Identity{}, time.Time{}, errAudience
 	}
-	who, until, err := i.settings.owner(payload, time.Now())
-	return datadir.Token{Identity: who, Expires: until}, err
+	return i.owner(payload, time.Now())
 }
 
 // explain tells the log, once for each reason, why people are refused whom the
 // issuer knows: that is the configuration, most likely. An end is no reason.
-func (i *issuer) explain(reason error) {
+func (i *Issuer) explain(reason error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !errors.Is(reason, errTime) && !i.told[reason] {
