@@ -88,11 +88,11 @@ func (s *sessions) open(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, &denial{status: http.StatusTooManyRequests, code: "too many requests", reason: "failures", wait: wait})
 		return
 	}
+	var guess error
+	defer func() { end(guess) }() // after a panic too (C-32.13)
 	session, secret, err := s.admit(w, r)
-	if errors.Is(err, datadir.ErrNoToken) {
-		end(err)
-	} else {
-		end(nil) // what is wrong otherwise is no guess
+	if errors.Is(err, datadir.ErrNoToken) { // what is wrong otherwise is no guess
+		guess = err
 	}
 	if err != nil {
 		s.refuse(w, err)

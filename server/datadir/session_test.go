@@ -274,6 +274,9 @@ func TestManySessions(t *testing.T) {
 // C-32.12: the file holds 10,000 records and 16 MiB at most; what is over makes
 // room, and a full file can be read and revoked from.
 func TestFullTokens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads and writes 16 MiB some times")
+	}
 	dir := open(t)
 	record := func(i, length int) datadir.Token {
 		name := identity.Some(strings.Repeat("\x01", length))
