@@ -46,7 +46,7 @@ func TestRedeemLink(t *testing.T) {
 		}
 		time.Sleep(time.Hour - time.Second)
 		session, cookie, err := dir.RedeemLink(t.Context(), code.Reveal())
-		if err != nil || session.Identity != ann || session.ID != link.ID || session.Expires.Sub(time.Now()) != datadir.SessionLife {
+		if err != nil || session.Identity != ann || session.ID != link.ID || time.Until(session.Expires) != datadir.SessionLife {
 			t.Fatalf("RedeemLink = %+v, %v, want a session of %+v for %v", session, err, ann, datadir.SessionLife)
 		}
 		if got, err := ring.Find(datadir.KindSession, cookie.Reveal()); err != nil || got != session {
