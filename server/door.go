@@ -88,6 +88,14 @@ func parsePublicURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// publicAddress is where people meet the server, "" if nobody said.
+func (d door) publicAddress() string {
+	if d.public == nil {
+		return ""
+	}
+	return d.public.String()
+}
+
 // open makes the edge of a server that listens there. Its own pages may ask it,
 // under each name of this machine. Where only this machine can reach it, it
 // answers under these names and the configured ones alone; else a list of hosts

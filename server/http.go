@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/parley-run/parley/gateway"
+	"github.com/parley-run/parley/web"
 )
 
 // Limits of the HTTP server (C-32.11). There is no write timeout: it would cut
@@ -57,15 +60,19 @@ func newHTTPServer(handler http.Handler, d door, log *slog.Logger) *http.Server 
 	}
 }
 
-// routes joins the API under /v1 and the probes beside it. Probes lie outside
+// routes joins the API under /v1, sessions, the page and the probes. Probes lie outside
 // the rules of the API: they need no token and no listed Host (C-32.5). No path
 // is cleaned, and nobody is redirected.
-func routes(api http.Handler, ready func() bool) http.Handler {
+func routes(api, session, page http.Handler, ready func() bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		isProbe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/v1/"):
 			api.ServeHTTP(w, r)
+		case r.URL.Path == "/session":
+			session.ServeHTTP(w, r)
+		case web.Has(r.URL.Path):
+			page.ServeHTTP(w, r)
 		case isProbe && r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			refuse(w, http.StatusMethodNotAllowed, "method not allowed")
@@ -74,6 +81,18 @@ func routes(api http.Handler, ready func() bool) http.Handler {
 		default:
 			refuse(w, http.StatusNotFound, "not found")
 		}
+	})
+}
+
+// page puts the page behind the edge. Who follows a link from elsewhere may see
+// it, since it holds nothing: what it asks for is asked by the page itself.
+func page(edge *gateway.Edge) http.Handler {
+	guarded := edge.Guard([]string{http.MethodGet, http.MethodHead}, web.Handler())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+			r.Header.Del("Sec-Fetch-Site")
+		}
+		guarded.ServeHTTP(w, r)
 	})
 }
 

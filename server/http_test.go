@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/parley-run/parley/gateway"
 )
 
 // pipes is a listener whose connections the test makes.
@@ -85,7 +87,12 @@ func TestRoutes(t *testing.T) {
 	var ready atomic.Bool
 	ready.Store(true)
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "api "+r.URL.Path) })
-	handler := routes(api, ready.Load)
+	session := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "session") })
+	edge, err := gateway.NewEdge(gateway.EdgeConfig{AllowedHosts: []string{"localhost"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := routes(api, session, page(edge), ready.Load)
 	check := func(method, path string, status int, body string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -95,14 +102,17 @@ func TestRoutes(t *testing.T) {
 		if w.Code != status || w.Body.String() != body {
 			t.Errorf("%s %s = %d %q, want %d %q", method, path, w.Code, w.Body, status, body)
 		}
-		if !strings.HasPrefix(path, "/v1") && w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if path != "/session" && !strings.HasPrefix(path, "/v1") && w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s %s has no nosniff", method, path)
 		}
 	}
 	check("GET", "/healthz", 200, "ok\n")
 	check("GET", "/readyz", 200, "ok\n")
 	check("GET", "/v1/conversations", 200, "api /v1/conversations")
-	check("GET", "/", 404, `{"error":"not found"}`+"\n")
+	check("GET", "/", 403, `{"error":"forbidden","reason":"host-not-allowed"}`)
+	check("GET", "/session", 200, "session")
+	check("GET", "/session/", 404, `{"error":"not found"}`+"\n")
+	check("GET", "/index.html", 404, `{"error":"not found"}`+"\n")
 	check("GET", "/v2/conversations", 404, `{"error":"not found"}`+"\n")
 	check("GET", "/v1/../healthz", 200, "api /v1/../healthz")
 	check("GET", "//healthz", 404, `{"error":"not found"}`+"\n")
@@ -110,4 +120,33 @@ func TestRoutes(t *testing.T) {
 	ready.Store(false)
 	check("GET", "/healthz", 200, "ok\n")
 	check("GET", "/readyz", 503, "unavailable\n")
+}
+
+// C-32.1: who follows a link from another site sees the page, and the page of
+// another site can load nothing of it.
+func TestPageIsFollowed(t *testing.T) {
+	edge, err := gateway.NewEdge(gateway.EdgeConfig{AllowedHosts: []string{"localhost"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		method, mode, dest string
+		want               int
+	}{
+		{"GET", "navigate", "document", 200},
+		{"HEAD", "navigate", "document", 200},
+		{"POST", "navigate", "document", 405},
+		{"GET", "navigate", "iframe", 403},
+		{"GET", "no-cors", "script", 403},
+		{"GET", "cors", "empty", 403},
+	} {
+		r := httptest.NewRequest(test.method, "http://localhost/", nil)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Sec-Fetch-Mode", test.mode)
+		r.Header.Set("Sec-Fetch-Dest", test.dest)
+		w := httptest.NewRecorder()
+		if page(edge).ServeHTTP(w, r); w.Code != test.want {
+			t.Errorf("%+v: %d", test, w.Code)
+		}
+	}
 }

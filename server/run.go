@@ -79,6 +79,9 @@ func (s *Server) release() error {
 		s.runtime.Close()
 	}
 	s.mcp.close()
+	if s.issuer != nil {
+		s.issuer.Close()
+	}
 	if s.store != nil {
 		failures = append(failures, s.store.Close())
 	}

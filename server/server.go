@@ -18,6 +18,7 @@ import (
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/server/issuer"
 )
 
 // DefaultListen is where a server is met that was told nothing else.
@@ -35,6 +36,8 @@ type Config struct {
 
 	// open opens the journal; sqlite.Open but in tests.
 	open func(ctx context.Context, path string) (journal.Store, error)
+	// issuers reaches the OIDC issuer; the issuer's own transport but in tests.
+	issuers http.RoundTripper
 }
 
 // Server is a server that has taken what it needs and answers from Run on.
@@ -49,6 +52,7 @@ type Server struct {
 	lock     *datadir.Lock
 	store    journal.Store
 	mcp      mcpServers
+	issuer   *issuer.Issuer // nil where there is none
 	runtime  *kernel.Runtime
 	gateway  *gateway.Gateway
 	http     *http.Server
@@ -82,6 +86,9 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s := &Server{log: config.Log, mcp: peers, door: d}
+	if config.Settings.OIDC != nil {
+		s.issuer = issuer.New(*config.Settings.OIDC, Owner, config.issuers, config.Log)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -98,7 +105,7 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	if err := s.lock.SetAddress(s.URL()); err != nil {
+	if err := errors.Join(s.lock.SetPublicAddress(s.door.publicAddress()), s.lock.SetAddress(s.URL())); err != nil {
 		return nil, err
 	}
 	s.ready.Store(true)
@@ -194,8 +201,9 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
+	known := &callers{ring: s.dir.Keyring(), issuer: s.issuer, cookie: s.cookieName, log: s.log}
 	s.gateway, err = gateway.New(gateway.Config{
-		Client: client, Authenticate: authenticate(s.dir.Keyring(), s.log), Edge: edge,
+		Client: client, Authenticate: known.principal, Edge: edge,
 		MaxStreams: config.Settings.MaxStreams, MaxStreamsPerCaller: config.Settings.MaxStreamsPerCaller,
 		PostsPerMinute: config.Settings.PostsPerMinute,
 		// The operator's view of what an answer hides.
@@ -205,7 +213,8 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
-	s.http = newHTTPServer(behindProxies(s.door.proxies, routes(s.gateway, s.ready.Load)), s.door, s.log)
+	session := newSessions(known, s.dir, s.door.secure, s.log).behind(edge)
+	s.http = newHTTPServer(behindProxies(s.door.proxies, routes(s.gateway, session, page(edge), s.ready.Load)), s.door, s.log)
 	s.mcp.start(ctx)
 	return s.runtime.Recover(ctx)
 }

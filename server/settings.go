@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/server/issuer"
 )
 
 // maxSettingsBytes is the largest configuration file.
@@ -70,6 +71,9 @@ type Settings struct {
 	// (C-21.2); nil means yes.
 	Summarize *bool `toml:"summarize"`
 
+	// OIDC is the issuer whose JWTs are taken; nil means none.
+	OIDC *issuer.Config `toml:"oidc"`
+
 	// MCP are the MCP servers whose tools the agent has, by name: 1 to 24 letters,
 	// digits and '-'.
 	MCP map[string]MCP `toml:"mcp"`
@@ -109,6 +113,12 @@ func ReadSettings(path string) (Settings, error) {
 	if err := decoder.DisallowUnknownFields().Decode(&settings); err != nil {
 		return Settings{}, settingsError(path, err)
 	}
+	if settings.OIDC != nil {
+		if key, err := settings.OIDC.Check(); err != nil {
+			row, column := placeOf(data, "oidc", key)
+			return Settings{}, fmt.Errorf("configuration %s:%d:%d: oidc.%s: %w", path, row, column, key, err)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(settings.MCP)) {
 		if err := settings.MCP[name].check(name); err != nil {
 			row, column := placeOf(data, "mcp", name)
@@ -118,12 +128,13 @@ func ReadSettings(path string) (Settings, error) {
 	return settings, nil
 }
 
-// placeOf is where a table begins in a file that was read: its header, or the
-// first key that leads to it.
+// placeOf is where a name of a table stands in a file that was read: the first
+// key that leads to it, else where the table begins.
 func placeOf(data []byte, table, name string) (row, column int) {
 	var parser unstable.Parser
 	parser.Reset(data)
 	var within []string
+	row, column = 1, 1
 	for parser.NextExpression() {
 		node := parser.Expression()
 		if node.Kind != unstable.Table && node.Kind != unstable.KeyValue {
@@ -142,12 +153,15 @@ func placeOf(data []byte, table, name string) (row, column int) {
 		} else {
 			path = slices.Concat(within, path)
 		}
-		if path[0] == table && (len(path) == 1 || path[1] == name) {
-			at := parser.Shape(first.Raw).Start
-			return at.Line, at.Column
+		if path[0] != table || len(path) > 1 && path[1] != name {
+			continue
+		}
+		row, column = parser.Shape(first.Raw).Start.Line, parser.Shape(first.Raw).Start.Column
+		if len(path) > 1 {
+			break
 		}
 	}
-	return 1, 1
+	return row, column
 }
 
 // settingsError says where the file is wrong, in the words of the file.
@@ -162,6 +176,8 @@ func settingsError(path string, err error) error {
 	switch {
 	case len(wrong.Key()) == 3 && wrong.Key()[0] == "mcp" && !slices.Contains(keys[MCP](), wrong.Key()[2]):
 		what = fmt.Sprintf("unknown key %q; the keys of an MCP server are %s", key, strings.Join(keys[MCP](), ", "))
+	case len(wrong.Key()) == 2 && wrong.Key()[0] == "oidc" && !slices.Contains(keys[issuer.Config](), wrong.Key()[1]):
+		what = fmt.Sprintf("unknown key %q; the keys of an issuer are %s", key, strings.Join(keys[issuer.Config](), ", "))
 	case key != "" && !slices.Contains(keys[Settings](), wrong.Key()[0]):
 		what = fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(keys[Settings](), ", "))
 	case strings.HasPrefix(what, "cannot decode"):

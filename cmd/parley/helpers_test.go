@@ -29,6 +29,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"sigterm": sigterm,
 	"busy":    busy,
 	"newest":  newest,
+	"login":   login,
 	"oneline": oneline,
 	"sql":     sql,
 }
@@ -117,6 +118,25 @@ func newest(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	id, _, _ := strings.Cut(lines[1], " ")
 	ts.Setenv(args[0], id)
+}
+
+// login FILE opens a session with the link in the file, as the page does: from
+// the link's own origin.
+func login(ts *testscript.TestScript, neg bool, args []string) {
+	at, code, ok := strings.Cut(strings.TrimSpace(ts.ReadFile(args[0])), "/#code=")
+	if !ok {
+		ts.Fatalf("no link in %q", args[0])
+	}
+	request, err := http.NewRequest(http.MethodPost, at+"/session", strings.NewReader(`{"code":"`+code+`"}`))
+	ts.Check(err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Origin", at)
+	answer, err := http.DefaultClient.Do(request)
+	ts.Check(err)
+	answer.Body.Close()
+	if neg != (answer.StatusCode != http.StatusCreated) {
+		ts.Fatalf("the link is answered with %s", answer.Status)
+	}
 }
 
 // oneline wants the last command to have said one line on standard error and

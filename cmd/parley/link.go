@@ -1,41 +1,41 @@
 package main
 
-// link is what is said of the connection to a server: once that it is lost, and
-// once that it is there again. A nil one says nothing.
-type link struct {
-	server string // which, for who reads it
-	say    func(format string, args ...any)
-	lost   bool
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/parley-run/parley/identity"
+)
+
+type linkCommand struct {
+	dataFlags
+	Actor      string        `default:"me" placeholder:"NAME" help:"Whom it logs in; me unless named."`
+	Tenant     *string       `placeholder:"T" help:"The tenant that the actor belongs to."`
+	OnBehalfOf *string       `placeholder:"X" help:"The one for whom the actor acts, as a delegate."`
+	Expires    time.Duration `default:"1h" placeholder:"TIME" help:"How long it waits to be opened; 1h unless named, 24h at most."`
 }
 
-// broken says that the server is not reached.
-func (l *link) broken() {
-	if l != nil && !l.lost {
-		l.lost = true
-		l.say("the connection to the server on %s is lost; trying again", l.server)
+// Run makes a link and prints it. The code stands in the fragment, which browsers
+// send to nobody, so it is in no log of a server or a proxy.
+func (c *linkCommand) Run(ctx context.Context, terminal console) error {
+	dir, err := c.directory()
+	if err != nil {
+		return err
 	}
-}
-
-// whole says that it is reached again, if it was not.
-func (l *link) whole() {
-	if l != nil && l.lost {
-		l.lost = false
-		l.say("connected again")
+	address, ok, err := dir.PublicAddress()
+	if err == nil && !ok {
+		err = fmt.Errorf("no server runs on %s; start one with: parley serve --data %s", dir.Path(), dir.Path())
 	}
-}
-
-// news is a channel that holds the newest value alone: whoever is late hears how
-// things are, not how they were. A nil one has none.
-type news chan bool
-
-func newNews() news { return make(news, 1) }
-
-// set takes the place of a value that nobody has heard. One goroutine at a time may
-// call it.
-func (n news) set(value bool) {
-	select {
-	case <-n:
-	default:
+	if err != nil {
+		return err
 	}
-	n <- value
+	owner := identity.Identity{Actor: c.Actor, Tenant: field(c.Tenant), OnBehalfOf: field(c.OnBehalfOf)}
+	_, code, err := dir.CreateLink(ctx, owner, c.Expires)
+	if err != nil {
+		return fmt.Errorf("link for this actor: %w", err)
+	}
+	_, err = fmt.Fprintf(terminal.out, "%s/#code=%s\n", strings.TrimRight(address, "/"), code.Reveal())
+	return err
 }

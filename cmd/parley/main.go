@@ -23,6 +23,7 @@ type commands struct {
 	Serve        serveCommand         `cmd:"" help:"Run the server."`
 	Chat         chatCommand          `cmd:"" help:"Talk with the agent: reads lines, prints answers."`
 	Token        tokenCommands        `cmd:"" help:"Make, list and revoke tokens; works beside a running server."`
+	Link         linkCommand          `cmd:"" help:"Make a link to the page, which logs one person in, once; works beside a running server."`
 	Conversation conversationCommands `cmd:"" help:"List, show, follow, stop and close conversations of a running server."`
 	Log          logCommands          `cmd:"" help:"Open the log of a conversation, in the directory of a stopped server."`
 

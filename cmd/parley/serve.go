@@ -96,7 +96,7 @@ func greeting(s *server.Server) string {
 	if standard, err := datadir.Default(); err != nil || standard != s.Directory().Path() {
 		data = fmt.Sprintf(` ARGS="--data %s"`, s.Directory().Path())
 	}
-	return fmt.Sprintf("parley serves at %s; the token of %q lies in %s; make chat%s talks with it",
+	return fmt.Sprintf("parley serves at %s; the token of %q lies in %s; make chat%s talks with it, parley link prints a link to the page",
 		s.URL(), server.Owner.Actor, s.Directory().OwnTokenFile(), data)
 }
 

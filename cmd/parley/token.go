@@ -13,8 +13,8 @@ import (
 // tokenCommands are parley token ….
 type tokenCommands struct {
 	Create tokenCreate `cmd:"" help:"Make a token and print it; it is shown this once."`
-	List   tokenList   `cmd:"" help:"List the tokens: id, time of making, identity."`
-	Revoke tokenRevoke `cmd:"" help:"Revoke a token by its id."`
+	List   tokenList   `cmd:"" help:"List tokens, links and sessions: id, kind, times, identity."`
+	Revoke tokenRevoke `cmd:"" help:"Revoke a token, with the sessions that it opened, a link, or a session, by its id."`
 }
 
 // directory opens the data directory that the flags mean.
@@ -28,9 +28,10 @@ func (f dataFlags) directory() (datadir.Dir, error) {
 
 type tokenCreate struct {
 	dataFlags
-	Actor      string  `required:"" placeholder:"NAME" help:"Who may use it."`
-	Tenant     *string `placeholder:"T" help:"The tenant that the actor belongs to."`
-	OnBehalfOf *string `placeholder:"X" help:"The one for whom the actor acts, as a delegate."`
+	Actor      string        `required:"" placeholder:"NAME" help:"Who may use it."`
+	Tenant     *string       `placeholder:"T" help:"The tenant that the actor belongs to."`
+	OnBehalfOf *string       `placeholder:"X" help:"The one for whom the actor acts, as a delegate."`
+	Expires    time.Duration `placeholder:"TIME" help:"How long it stands, such as 720h; until it is revoked unless named."`
 }
 
 // Run makes a token and prints its secret.
@@ -40,7 +41,13 @@ func (c *tokenCreate) Run(ctx context.Context, terminal console) error {
 		return err
 	}
 	owner := identity.Identity{Actor: c.Actor, Tenant: field(c.Tenant), OnBehalfOf: field(c.OnBehalfOf)}
-	_, secret, err := dir.CreateToken(ctx, owner)
+	create := dir.CreateToken
+	if c.Expires != 0 {
+		create = func(ctx context.Context, owner identity.Identity) (datadir.Token, identity.Secret, error) {
+			return dir.CreateTokenFor(ctx, owner, c.Expires)
+		}
+	}
+	_, secret, err := create(ctx, owner)
 	if err != nil {
 		return fmt.Errorf("token for this actor: %w", err)
 	}
@@ -57,7 +64,7 @@ func field(text *string) identity.Field {
 
 type tokenList struct{ dataFlags }
 
-// Run lists the tokens, without their secrets, which nobody has any more.
+// Run lists tokens, links and sessions, without their secrets, which nobody has any more.
 func (c *tokenList) Run(terminal console) error {
 	dir, err := c.directory()
 	if err != nil {
@@ -68,22 +75,33 @@ func (c *tokenList) Run(terminal console) error {
 		return err
 	}
 	table := tabwriter.NewWriter(terminal.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tCREATED\tACTOR\tTENANT\tON BEHALF OF")
+	fmt.Fprintln(table, "ID\tKIND\tCREATED\tEXPIRES\tACTOR\tTENANT\tON BEHALF OF")
 	for _, token := range tokens {
 		tenant, _ := token.Identity.Tenant.Value()
 		behalf, _ := token.Identity.OnBehalfOf.Value()
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", printable(token.ID), token.Created.Format(time.RFC3339),
+		fmt.Fprintf(table, "%s\t%v\t%s\t%s\t%s\t%s\t%s\n", printable(token.ID), token.Kind, token.Created.Format(time.RFC3339), end(token),
 			printable(token.Identity.Actor), printable(tenant), printable(behalf))
 	}
 	return table.Flush()
 }
 
-type tokenRevoke struct {
-	dataFlags
-	ID string `arg:"" help:"The token's id, from parley token list."`
+// end says when a token ends.
+func end(t datadir.Token) string {
+	switch {
+	case t.Expires.IsZero():
+		return "never"
+	case t.Over(time.Now()):
+		return "over"
+	}
+	return t.Expires.Format(time.RFC3339)
 }
 
-// Run revokes a token.
+type tokenRevoke struct {
+	dataFlags
+	ID string `arg:"" help:"The id, from parley token list."`
+}
+
+// Run ends whatever has the id.
 func (c *tokenRevoke) Run(ctx context.Context) error {
 	dir, err := c.directory()
 	if err != nil {

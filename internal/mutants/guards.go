@@ -280,4 +280,64 @@ var mutants = []mutant{
 		file:  "server/proxies.go", from: `if isTrusted(trusted, peerOf(r)) {`, to: `if true {`,
 		test: "TestProxies",
 	},
+	{
+		guard: "a header stands over a cookie (who is there, C-31.1)",
+		file:  "server/caller.go", from: `len(given) > 0 {`, to: `len(given) > 0 && len(r.Cookies()) == 0 {`,
+		test: "TestSessionRefusals",
+	},
+	{
+		guard: "of two cookies neither counts (who is there, C-31.1)",
+		file:  "server/caller.go", from: `len(cookies) != 1`, to: `len(cookies) == 0`,
+		test: "TestSessionRefusals",
+	},
+	{
+		guard: "a secret of one kind is good for nothing else (who is there, C-31.1)",
+		file:  "server/datadir/keyring.go", from: `!ok || token.Kind != kind || token.Over(now)`, to: `!ok || token.Over(now)`,
+		test: "TestRedeemLink",
+	},
+	{
+		guard: "a session ends with its token (who is there, C-31.8)",
+		file:  "server/datadir/keyring.go", from: `if token.Parent != "" {`, to: `if false {`,
+		test: "TestSessionOfToken",
+	},
+	{
+		guard: "what has expired is refused (who is there, C-31.8)",
+		file:  "server/datadir/keyring.go", from: ` || token.Over(now) {`, to: ` {`,
+		test: "TestRedeemLink",
+	},
+	{
+		guard: "a link is gone when its session comes (who is there, C-31.1)",
+		file:  "server/datadir/session.go", from: `addSession(slices.Delete(tokens, i, i+1), session)`, to: `addSession(tokens, session)`,
+		test: "TestRedeemLinkOnce",
+	},
+	{
+		guard: "a JWT is made for this server (and who is there, C-31.1)",
+		file:  "server/issuer/issuer.go", from: `!slices.Contains(token.Audience, i.config.Audience)`, to: `slices.Contains(token.Audience, "")`,
+		test: "TestJWT",
+	},
+	{
+		guard: "a JWT ends (and who is there, C-31.8)",
+		file:  "server/issuer/claims.go", from: `if !now.Before(until) {`, to: `if false {`,
+		test: "TestJWT",
+	},
+	{
+		guard: "no issuer names the operator (and who is there, C-31.1)",
+		file:  "server/issuer/claims.go", from: `case who == i.operator:`, to: `case false:`,
+		test: "TestJWT",
+	},
+	{
+		guard: "invented keys make nobody ask (and who is there, C-32.12)",
+		file:  "server/issuer/questions.go", from: `now.Sub(k.asked) >= keyPause`, to: `true`,
+		test: "TestKeyFlood",
+	},
+	{
+		guard: "an issuer is asked under TLS (and who is there, C-31.1)",
+		file:  "server/issuer/questions.go", from: `r.URL.Scheme != "https" && !local(r.URL)`, to: `false`,
+		test: "TestIssuerAnswers",
+	},
+	{
+		guard: "who fails too often waits (and who is there, C-32.12)",
+		file:  "server/tally.go", from: `case len(one.times) >= t.most:`, to: `case false:`,
+		test: "TestSessionFailures",
+	},
 }

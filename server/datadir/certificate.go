@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 )
 
 // certificateFile holds the certificate of a server under TLS, in PEM.
@@ -44,11 +43,4 @@ func (d Dir) TLS() *tls.Config {
 			return nil
 		},
 	}
-}
-
-func (d Dir) removeCertificate() error {
-	if err := os.Remove(d.file(certificateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }

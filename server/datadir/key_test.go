@@ -99,7 +99,7 @@ func checkOwn(t *testing.T, dir datadir.Dir) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := dir.Keyring().Principal(secret.Reveal()); got.Identity != me || err != nil {
+	if got, err := dir.Keyring().Find(datadir.KindToken, secret.Reveal()); got.Identity != me || err != nil {
 		t.Errorf("Principal of the own token = %+v, %v, want %+v", got.Identity, err, me)
 	}
 	if tokens, err := dir.Tokens(); len(tokens) != 1 || err != nil {

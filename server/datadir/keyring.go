@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
-
-	"github.com/parley-run/parley/identity"
+	"time"
 )
 
 // Keyring tells whose token a secret is, and follows the tokens file as it
@@ -17,67 +16,79 @@ type Keyring struct {
 
 	mu     sync.Mutex
 	file   os.FileInfo // as it was read last; nil where there was none
-	owners map[string]identity.Identity
+	tokens known
 }
+
+// known are tokens by the hashes of their secrets, and by their ids.
+type known struct{ byHash, byID map[string]Token }
 
 // Keyring returns a keyring for the directory's tokens.
 func (d Dir) Keyring() *Keyring { return &Keyring{dir: d} }
 
-// Principal returns the principal for whom the secret stands. It has no
-// credential: the token opens the server's door, and nothing behind it.
+// Find returns the token, link or session of a secret. It opens the server's
+// door, and nothing behind it.
 //
 // Errors: [ErrNoToken]; others mean that the tokens cannot be read, which
 // admits nobody (C-31.9).
-func (k *Keyring) Principal(secret string) (identity.Principal, error) {
-	if !tokenForm.MatchString(secret) { // whatever its length, it is looked at no further
-		return identity.Principal{}, ErrNoToken
+func (k *Keyring) Find(kind Kind, secret string) (Token, error) {
+	if !secretForm.MatchString(secret) { // whatever its length, it is looked at no further
+		return Token{}, ErrNoToken
 	}
-	owners, err := k.current()
+	tokens, err := k.current()
 	if err != nil {
-		return identity.Principal{}, err
+		return Token{}, err
 	}
 	// The look-up compares hashes of 32 random bytes: its time tells nothing that
 	// helps to find them.
-	owner, ok := owners[hashOf(secret)]
-	if !ok {
-		return identity.Principal{}, ErrNoToken
+	token, ok := tokens.byHash[hashOf(secret)]
+	now := time.Now()
+	if !ok || token.Kind != kind || token.Over(now) {
+		return Token{}, ErrNoToken
 	}
-	return identity.Principal{Identity: owner}, nil
+	if token.Parent != "" {
+		if parent := tokens.byID[token.Parent]; parent.ID == "" || parent.Kind != KindToken || parent.Over(now) {
+			return Token{}, ErrNoToken
+		}
+	}
+	return token, nil
 }
 
 // current reads the tokens again if their file is another one than last time;
 // it is only ever replaced.
-func (k *Keyring) current() (map[string]identity.Identity, error) {
+func (k *Keyring) current() (known, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	file, err := os.Stat(k.dir.file("tokens"))
 	if errors.Is(err, os.ErrNotExist) {
-		k.file, k.owners = nil, nil
-		return nil, nil
+		k.file, k.tokens = nil, known{}
+		return known{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tokens: %w", err)
+		return known{}, fmt.Errorf("tokens: %w", err)
 	}
 	if k.file == nil || !os.SameFile(k.file, file) || !k.file.ModTime().Equal(file.ModTime()) || k.file.Size() != file.Size() {
 		// What is read now is this file or a newer one, which the next look then
 		// finds to be another.
 		k.file = file
-		if k.owners, err = k.read(); err != nil {
+		if k.tokens, err = k.read(); err != nil {
 			k.file = nil // look again next time
-			return nil, err
+			return known{}, err
 		}
 	}
-	return k.owners, nil
+	return k.tokens, nil
 }
 
-func (k *Keyring) read() (map[string]identity.Identity, error) {
+func (k *Keyring) read() (known, error) {
 	tokens, err := k.dir.Tokens()
 	if err != nil {
-		return nil, err
+		return known{}, err
 	}
-	owners := make(map[string]identity.Identity, len(tokens))
+	all := known{byHash: make(map[string]Token, len(tokens)), byID: map[string]Token{}}
 	for _, token := range tokens {
-		owners[token.SHA256] = token.Identity
+		all.byHash[token.SHA256] = token
+		if token.Kind == KindToken {
+			all.byID[token.ID] = token
+		}
 	}
-	return owners, nil
+	return all, nil
 }

@@ -51,7 +51,7 @@ func (d Dir) Lock() (*Lock, error) {
 	}
 	lock := &Lock{dir: d, file: file}
 	// An address of a server that was killed would send clients to a stranger.
-	if err := d.removeAddress(); err != nil {
+	if err := d.removeAddresses(); err != nil {
 		return nil, lock.abandon(err)
 	}
 	if err := os.WriteFile(file.Path(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
@@ -97,7 +97,7 @@ func (d Dir) Held() bool {
 
 // Unlock takes the address away and gives the lock back.
 func (l *Lock) Unlock() error {
-	if err := errors.Join(l.dir.removeAddress(), l.dir.removeCertificate()); err != nil {
+	if err := errors.Join(l.dir.removeAddresses(), l.dir.remove(certificateFile)); err != nil {
 		return l.abandon(err)
 	}
 	if err := os.Truncate(l.file.Path(), 0); err != nil {

@@ -96,3 +96,37 @@ func TestAddressDamaged(t *testing.T) {
 		}
 	}
 }
+
+// People may meet a server elsewhere than programs of this machine do; neither
+// address outlives its server.
+func TestPublicAddress(t *testing.T) {
+	dir := open(t)
+	check := func(when, want string) {
+		t.Helper()
+		if got, ok, err := dir.PublicAddress(); got != want || ok != (want != "") || err != nil {
+			t.Errorf("%s: PublicAddress = %q, %t, %v, want %q", when, got, ok, err, want)
+		}
+	}
+	check("no server", "")
+	l := lock(t, dir)
+	check("a server without an address", "")
+	if err := errors.Join(l.SetPublicAddress(""), l.SetAddress("http://127.0.0.1:1")); err != nil {
+		t.Fatal(err)
+	}
+	check("a server", "http://127.0.0.1:1")
+	if err := l.SetPublicAddress("https://chat.example.org"); err != nil {
+		t.Fatal(err)
+	}
+	check("a server with a name", "https://chat.example.org")
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	check("a stopped server", "")
+	write(t, dir, "public-address", "https://old.example.org\n") // left by a kill
+	l = lock(t, dir)
+	defer l.Unlock()
+	if err := l.SetAddress("http://127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	check("after a server that was killed", "http://127.0.0.1:1")
+}

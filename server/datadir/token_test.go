@@ -24,8 +24,8 @@ func TestCreateToken(t *testing.T) {
 	if !regexp.MustCompile(`^parley_[A-Za-z0-9_-]{43}$`).MatchString(secret.Reveal()) {
 		t.Errorf("the secret is not of its form")
 	}
-	if got, err := dir.Keyring().Principal(secret.Reveal()); err != nil || got.Identity != owner || !got.Credential.IsZero() {
-		t.Errorf("Principal(secret) = %+v, %v, want %+v without a credential", got, err, owner)
+	if got, err := dir.Keyring().Find(datadir.KindToken, secret.Reveal()); err != nil || got != token {
+		t.Errorf("Find(secret) = %+v, %v, want %+v", got, err, token)
 	}
 	tokens, err := dir.Tokens()
 	if err != nil || len(tokens) != 1 || tokens[0] != token {
@@ -91,12 +91,12 @@ func TestKeyringFollows(t *testing.T) {
 	ring := dir.Keyring()
 	check := func(when string, secret identity.Secret, want bool) {
 		t.Helper()
-		got, err := ring.Principal(secret.Reveal())
+		got, err := ring.Find(datadir.KindToken, secret.Reveal())
 		if want && (err != nil || got.Identity != me) {
-			t.Errorf("%s: Principal = %+v, %v, want %+v", when, got.Identity, err, me)
+			t.Errorf("%s: Find = %+v, %v, want %+v", when, got.Identity, err, me)
 		}
 		if !want && !errors.Is(err, datadir.ErrNoToken) {
-			t.Errorf("%s: Principal = %+v, %v, want ErrNoToken", when, got.Identity, err)
+			t.Errorf("%s: Find = %+v, %v, want ErrNoToken", when, got.Identity, err)
 		}
 	}
 	check("no file", identity.NewSecret("parley_"+strings.Repeat("x", 43)), false)
@@ -130,7 +130,7 @@ func TestKeyringFollows(t *testing.T) {
 }
 
 // What does not look like a token is none, whatever its length.
-func TestPrincipalOfNoToken(t *testing.T) {
+func TestFindNoToken(t *testing.T) {
 	dir := open(t)
 	_, secret, err := dir.CreateToken(t.Context(), me)
 	if err != nil {
@@ -139,8 +139,8 @@ func TestPrincipalOfNoToken(t *testing.T) {
 	ring := dir.Keyring()
 	good := secret.Reveal()
 	for _, text := range []string{"", "parley_", good + "x", good[:49], " " + good, good + "\n", strings.ToUpper(good), strings.Repeat(good, 1<<16)} {
-		if _, err := ring.Principal(text); !errors.Is(err, datadir.ErrNoToken) {
-			t.Errorf("Principal(%.60q) = %v, want ErrNoToken", text, err)
+		if _, err := ring.Find(datadir.KindToken, text); !errors.Is(err, datadir.ErrNoToken) {
+			t.Errorf("Find(%.60q) = %v, want ErrNoToken", text, err)
 		}
 	}
 }
@@ -158,11 +158,13 @@ func TestDamagedTokens(t *testing.T) {
 	for _, line := range []string{
 		"x", "{}", `{"id":"1"}`, "null", "[]", strings.Replace(whole, `"id"`, `"idd"`, 1),
 		strings.Replace(whole, `"me"`, `""`, 1), strings.Replace(whole, `"me"`, `"parley:service"`, 1),
+		strings.Replace(whole, `{`, `{"kind":"key",`, 1), strings.Replace(whole, `{`, `{"kind":"session",`, 1),
+		strings.Replace(whole, `{`, `{"kind":"link",`, 1), strings.Replace(whole, `{`, `{"parent":"0123456789",`, 1),
 	} {
 		damaged := whole + line + "\n"
 		write(t, dir, "tokens", damaged)
-		if _, err := ring.Principal(secret.Reveal()); err == nil || errors.Is(err, datadir.ErrNoToken) {
-			t.Errorf("after line %q: Principal = %v, want an error of the file", line, err)
+		if _, err := ring.Find(datadir.KindToken, secret.Reveal()); err == nil || errors.Is(err, datadir.ErrNoToken) {
+			t.Errorf("after line %q: Find = %v, want an error of the file", line, err)
 		}
 		_, _, err := dir.CreateToken(t.Context(), me)
 		if err == nil || !strings.Contains(err.Error(), "line 2") {
@@ -173,8 +175,8 @@ func TestDamagedTokens(t *testing.T) {
 		}
 	}
 	write(t, dir, "tokens", whole)
-	if _, err := ring.Principal(secret.Reveal()); err != nil {
-		t.Errorf("mended: Principal: %v", err)
+	if _, err := ring.Find(datadir.KindToken, secret.Reveal()); err != nil {
+		t.Errorf("mended: Find: %v", err)
 	}
 }
 
