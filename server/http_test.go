@@ -85,7 +85,8 @@ func TestRoutes(t *testing.T) {
 	var ready atomic.Bool
 	ready.Store(true)
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "api "+r.URL.Path) })
-	handler := routes(api, ready.Load)
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics") })
+	handler := routes(api, metrics, ready.Load)
 	check := func(method, path string, status int, body string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -95,12 +96,13 @@ func TestRoutes(t *testing.T) {
 		if w.Code != status || w.Body.String() != body {
 			t.Errorf("%s %s = %d %q, want %d %q", method, path, w.Code, w.Body, status, body)
 		}
-		if !strings.HasPrefix(path, "/v1") && w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if !strings.HasPrefix(path, "/v1") && path != "/metrics" && w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s %s has no nosniff", method, path)
 		}
 	}
 	check("GET", "/healthz", 200, "ok\n")
 	check("GET", "/readyz", 200, "ok\n")
+	check("GET", "/metrics", 200, "metrics")
 	check("GET", "/v1/conversations", 200, "api /v1/conversations")
 	check("GET", "/", 404, `{"error":"not found"}`+"\n")
 	check("GET", "/v2/conversations", 404, `{"error":"not found"}`+"\n")

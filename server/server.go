@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/parley-run/parley/kernel"
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/server/datadir"
+	"github.com/parley-run/parley/server/metrics"
 )
 
 // DefaultListen is where a server is met that was told nothing else.
@@ -30,11 +32,12 @@ var Owner = identity.Identity{Actor: "me"}
 type Config struct {
 	Data     string // path of the data directory; made where there is none
 	Settings Settings
+	Version  string              // of the program, for its metrics; "dev" if empty
 	Getenv   func(string) string // os.Getenv if nil; vendors' keys come from there
 	Log      *slog.Logger        // slog.Default if nil
 
 	// open opens the journal; sqlite.Open but in tests.
-	open func(ctx context.Context, path string) (journal.Store, error)
+	open func(ctx context.Context, path string, config sqlite.Config) (journal.Store, error)
 }
 
 // Server is a server that has taken what it needs and answers from Run on.
@@ -44,6 +47,7 @@ type Server struct {
 	ready atomic.Bool
 	door  door
 
+	metrics  *metrics.Metrics
 	listener net.Listener
 	dir      datadir.Dir
 	lock     *datadir.Lock
@@ -81,7 +85,7 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log, mcp: peers, door: d}
+	s := &Server{log: config.Log, mcp: peers, door: d, metrics: metrics.New(cmp.Or(config.Version, "dev"))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -116,8 +120,8 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.Default()
 	}
 	if c.open == nil {
-		c.open = func(ctx context.Context, path string) (journal.Store, error) {
-			store, err := sqlite.Open(ctx, path, sqlite.Config{})
+		c.open = func(ctx context.Context, path string, config sqlite.Config) (journal.Store, error) {
+			store, err := sqlite.Open(ctx, path, config)
 			if err != nil {
 				return nil, err
 			}
@@ -166,7 +170,7 @@ func (s *Server) open(ctx context.Context, config Config) (keys conversation.Key
 	if err != nil {
 		return conversation.Keys{}, err
 	}
-	if s.store, err = config.open(ctx, s.dir.Database()); err != nil {
+	if s.store, err = config.open(ctx, s.dir.Database(), sqlite.Config{OnCommit: s.metrics.Commit}); err != nil {
 		return conversation.Keys{}, err
 	}
 	return conversation.NewKeys(raw[0], raw[1:]...)
@@ -179,7 +183,11 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	hub := conversation.NewHub(conversation.HubConfig{})
-	flow, err := newFlow(config.Settings, keys, m, surroundings{hub, conversation.InboxBargeIn(s.store), s.mcp.sets()}, s.log)
+	around := surroundings{
+		hub: hub, bargeIn: conversation.InboxBargeIn(s.store), sets: s.mcp.sets(),
+		onModelCall: s.metrics.ModelCall, onTurn: s.metrics.Turn, onRejected: s.metrics.Rejected,
+	}
+	flow, err := newFlow(config.Settings, keys, m, around, s.log)
 	if err != nil {
 		return err
 	}
@@ -194,8 +202,9 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
+	who := authenticate(s.dir.Keyring(), s.log)
 	s.gateway, err = gateway.New(gateway.Config{
-		Client: client, Authenticate: authenticate(s.dir.Keyring(), s.log), Edge: edge,
+		Client: client, Authenticate: who, Edge: edge,
 		MaxStreams: config.Settings.MaxStreams, MaxStreamsPerCaller: config.Settings.MaxStreamsPerCaller,
 		PostsPerMinute: config.Settings.PostsPerMinute,
 		// The operator's view of what an answer hides.
@@ -205,7 +214,9 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
-	s.http = newHTTPServer(behindProxies(s.door.proxies, routes(s.gateway, s.ready.Load)), s.door, s.log)
+	s.metrics.Watch(s.gateway, s.runtime)
+	all := routes(s.gateway, s.door.metricsFor(Owner, who, s.metrics.Handler()), s.ready.Load)
+	s.http = newHTTPServer(s.metrics.Around(behindProxies(s.door.proxies, all)), s.door, s.log)
 	s.mcp.start(ctx)
 	return s.runtime.Recover(ctx)
 }
