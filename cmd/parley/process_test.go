@@ -216,7 +216,7 @@ func hang(t *testing.T, data string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	fmt.Fprintf(conn, "POST /v1/conversations HTTP/1.1\r\nHost: parley\r\nAuthorization: Bearer %s\r\n"+
+	fmt.Fprintf(conn, "POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n", secret.Reveal())
 	answer := make([]byte, 1<<10)
 	if n, err := conn.Read(answer); err != nil || !strings.Contains(string(answer[:n]), "100 Continue") {
