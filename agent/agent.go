@@ -46,6 +46,10 @@ type Definition struct {
 	// have said something already. Nil drops them.
 	OnDelta func(ctx context.Context, d Delta)
 
+	// OnModelCall is told of each call of the model when it has ended, never on a
+	// replay. It is to return soon; a panic of it stops nothing.
+	OnModelCall func(ModelCall)
+
 	Log *slog.Logger // slog.Default if nil
 }
 

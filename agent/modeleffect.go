@@ -109,6 +109,7 @@ func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, in
 		defer cancel()
 		call = limited
 	}
+	began := time.Now()
 	err = guarded(call, func() error { return l.listen(call, m.Stream(call, req)) })
 	said := l.heard()
 	switch {
@@ -117,5 +118,6 @@ func (d Definition) ask(ctx context.Context, m model.Model, prompt *prompter, in
 	case errors.Is(err, errDeaf):
 		err = fmt.Errorf("%w: %w", model.ErrTimeout, err)
 	}
+	tellOf(d.OnModelCall, d.log(), began, err)
 	return said, err
 }

@@ -27,6 +27,8 @@ type SummarizerConfig struct {
 	MaxOutputTokens int          // 0: the model's own limit
 	ModelLimits     model.Limits // of the time of a call; two minutes in all if zero
 	Log             *slog.Logger // slog.Default if nil
+
+	OnModelCall func(ModelCall) // as in [Definition]
 }
 
 // summarizerTotal is how long one attempt at a summary may take: a turn waits
@@ -113,13 +115,16 @@ func (s SummarizerConfig) summarize(ctx context.Context, m model.Model, input js
 		call = limited
 	}
 	l := &listener{room: newRoom(replyCut)}
+	began := time.Now()
 	err = guarded(call, func() error { return l.listen(call, m.Stream(call, req)) })
 	switch {
 	case err != nil && isClosed(interrupted):
-		return Summary{}, &model.InterruptedError{}
+		err = &model.InterruptedError{}
 	case errors.Is(err, errDeaf):
-		return Summary{}, fmt.Errorf("%w: %w", model.ErrTimeout, err)
-	case err != nil:
+		err = fmt.Errorf("%w: %w", model.ErrTimeout, err)
+	}
+	tellOf(s.OnModelCall, s.Log, began, err)
+	if err != nil {
 		return Summary{}, err
 	}
 	return Summary{Text: strings.TrimSpace(l.heard().Text)}, nil

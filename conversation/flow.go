@@ -57,6 +57,13 @@ type Config struct {
 	// failure is logged.
 	OnError func(errorID string, err error, where Where)
 
+	// OnTurn is told of each turn when its reply is made, and OnRejected of each
+	// message when it is judged: never on a replay (C-13.20), twice at most if the
+	// process dies before the fact is durable. They are to return soon; a panic
+	// stops nothing.
+	OnTurn     func(TurnReport)
+	OnRejected func(Reason)
+
 	Log *slog.Logger // slog.Default if nil
 }
 
@@ -97,6 +104,9 @@ func NewFlow(config Config) (*Flow, error) {
 		return nil, err
 	}
 	config.Agent.OnDelta = config.Hub.beside(config.Agent.OnDelta)
+	if config.OnTurn != nil {
+		config.Agent.OnDelta = timed(config.Agent.OnDelta)
+	}
 	flow := &Flow{config: config, meter: new(meter)}
 	if err := flow.equip(); err != nil {
 		return nil, err

@@ -147,6 +147,7 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 		BargeIn: source,
 		Keys:    keys, Settings: p.settings, Log: quiet, Hub: conversation.NewHub(conversation.HubConfig{}),
 		OnError: func(string, error, conversation.Where) { calls.add("onError") },
+		OnTurn:  func(conversation.TurnReport) { calls.add("onTurn") },
 		Agent:   definition, Summarizer: summarizer,
 	})
 	if err != nil {
@@ -473,6 +474,11 @@ func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot 
 	onRecord := strings.Count(strings.Join(recorded(prefix), "\n"), `"status":"failed"`)
 	if calls.n["onError"] < failures-onRecord {
 		t.Errorf("hot %d: onError was called %d times for %d failures that were not on record", hot, calls.n["onError"], failures-onRecord)
+	}
+	replies := strings.Count(strings.Join(want.transcript, "\n"), " assistant ")
+	onRecord = strings.Count(strings.Join(recorded(prefix), "\n"), `"role":"assistant"`)
+	if calls.n["onTurn"] != replies-onRecord {
+		t.Errorf("hot %d: onTurn was called %d times for %d replies that were not on record", hot, calls.n["onTurn"], replies-onRecord)
 	}
 }
 

@@ -20,7 +20,9 @@ func (d *dialogue) consume(payload jsontext.Value) (closed bool) {
 	d.ord++
 	n := d.ord
 	v, err := d.c.Decide(idAdmit(n), SourceAdmit, func(context.Context) (verdict, error) {
-		return d.admission().judge(payload, now()), nil
+		v := d.admission().judge(payload, now())
+		d.flow.toldRejected(v.Reason)
+		return v, nil
 	})
 	if err != nil {
 		return false // no verdict admits nothing
@@ -108,7 +110,12 @@ func (d *dialogue) reject(n int, b body, v verdict) {
 			r.Text = b.Text
 		}
 	}
-	d.record(idUser(n), func(context.Context) keptRecord { return keptRecord{Record: r} })
+	d.record(idUser(n), func(context.Context) keptRecord {
+		if !slices.Contains(countedReasons, r.Reason) { // the others were told with their verdict
+			d.flow.toldRejected(r.Reason)
+		}
+		return keptRecord{Record: r}
+	})
 }
 
 // Dropped is the value of the counter fact of rejections that were not
@@ -126,23 +133,32 @@ func (d *dialogue) drop(n int) {
 	}
 }
 
+// scratch is what a run of a turn knows beside its facts. It lives as long as
+// the process.
+type scratch struct {
+	watch   *cutIn // nil where nothing cuts turns
+	trouble trouble
+	words   stopwatch
+}
+
 // turn records the message, answers it, and records the answer (C-13.16). The
 // answer's decision stands around the whole loop: a replay takes the record and
 // does not reach the loop (C-13.20, C-25.6).
 func (d *dialogue) turn(n int, turn Turn, user Record, fit Fit) {
 	d.seq++
 	d.window.price(fit.Counted)
-	watch := d.watch()
-	defer watch.end()
+	s := scratch{watch: d.watch()}
+	defer s.watch.end()
 	turn.Ord = d.record(idUser(n), func(ctx context.Context) keptRecord {
-		watch.open(ctx)
+		s.watch.open(ctx)
 		return keptRecord{Record: user}
 	}).Ord
-	summary, tokens := d.fold(n, fit, watch)
+	summary, tokens := d.fold(n, fit, s.watch)
 	p := prompt{turn, fit.Keep, summary, tokens}
 	reply := d.record(idReply(n), func(ctx context.Context) keptRecord {
-		r := d.answer(ctx, n, p, watch)
+		r := d.answer(ctx, n, p, &s)
 		r.Turn, r.Role, r.Asker, r.Time = turn.Turn, RoleAssistant, user.Asker, now()
+		d.flow.toldTurn(user.Time, r.Record, &s.words)
 		return r
 	})
 	turn.Reply, turn.Status, turn.Called = reply.Text, reply.Status, reply.Called
@@ -185,9 +201,8 @@ func (d *dialogue) record(id string, make func(context.Context) keptRecord) kept
 // answer runs the loop and makes what came of it a record: a reply, what there
 // was of one that was cut (C-14.7), or a failure with a fixed reason and an id,
 // whose cause goes to the host alone (C-25.1 to C-25.4).
-func (d *dialogue) answer(ctx context.Context, n int, p prompt, watch *cutIn) keptRecord {
-	var t trouble
-	reply, err := d.converse(n, p, watch, &t)
+func (d *dialogue) answer(ctx context.Context, n int, p prompt, s *scratch) keptRecord {
+	reply, err := d.converse(n, p, s)
 	d.compare(p.tokens, reply, err)
 	r := keptRecord{Record: Record{Status: StatusComplete, Text: reply.Text}}
 	if err == nil {
@@ -199,13 +214,13 @@ func (d *dialogue) answer(ctx context.Context, n int, p prompt, watch *cutIn) ke
 		return r
 	}
 	r.Status, r.Reason, r.ErrorID = StatusFailed, reasonOf(err), kernel.NewID()
-	cause := errors.Join(append([]error{err}, t.all()...)...)
+	cause := errors.Join(append([]error{err}, s.trouble.all()...)...)
 	d.flow.report(ctx, r.ErrorID, cause, Where{ConversationID: d.c.Execution(), Turn: d.seq})
 	return r
 }
 
 // converse runs the loop. A panic of it is a failure like others.
-func (d *dialogue) converse(n int, p prompt, watch *cutIn, t *trouble) (reply agent.Reply, err error) {
+func (d *dialogue) converse(n int, p prompt, s *scratch) (reply agent.Reply, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w in the agent's loop: %T", kernel.ErrPanic, r)
@@ -213,7 +228,10 @@ func (d *dialogue) converse(n int, p prompt, watch *cutIn, t *trouble) (reply ag
 	}()
 	definition := d.flow.config.Agent
 	definition.Limits = d.settings.Agent
-	scoped := d.c.With(func(ctx context.Context) context.Context { return agent.Observe(ctx, t.add) })
+	scoped := d.c.With(func(ctx context.Context) context.Context { return agent.Observe(ctx, s.trouble.add) })
+	if d.flow.config.OnTurn != nil {
+		scoped = scoped.With(s.words.within)
+	}
 	if hub := d.flow.config.Hub; hub != nil {
 		voice := hub.begin(d.c.Execution(), d.seq)
 		defer voice.end() // before the record of the turn is durable
@@ -224,7 +242,7 @@ func (d *dialogue) converse(n int, p prompt, watch *cutIn, t *trouble) (reply ag
 		return agent.Reply{}, err
 	}
 	return agent.Run(scoped, definition, agent.Request{
-		LoopID: loopID(n), History: d.history(p), Prompt: text, PromptOrigin: taint.OriginUser, Signal: watch.interrupts(),
+		LoopID: loopID(n), History: d.history(p), Prompt: text, PromptOrigin: taint.OriginUser, Signal: s.watch.interrupts(),
 	})
 }
 

@@ -20,7 +20,15 @@ const (
 	eventClosed    event = "closed"    // the conversation is over, and so is the stream
 	eventReconnect event = "reconnect" // come back after retry; the stream ends
 	eventError     event = "error"     // a fixed problem; the stream ends
+
+	// noEvent is what comments are counted under. No frame has it.
+	noEvent event = "comment"
 )
+
+// eventNames are all of them.
+var eventNames = []event{
+	eventStatus, eventMessage, eventPartial, eventDelta, eventReset, eventClosed, eventReconnect, eventError, noEvent,
+}
 
 // frame is one event on its way to a client.
 type frame struct {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -99,9 +100,27 @@ func (p *pipe) send(frames []byte) error {
 		p.began.Store(int64(time.Since(p.born)) | 1)
 		n := min(len(frames), writeChunk)
 		if _, err := p.w.Write(frames[:n]); err != nil {
-			return err
+			return p.broken(err)
 		}
+		p.streams.tally.bytes.Add(uint64(n))
 		frames = frames[n:]
 	}
-	return p.control.Flush() // over HTTP/1.1 only this reports that a write was cut
+	return p.broken(p.control.Flush()) // over HTTP/1.1 only this reports that a write was cut
+}
+
+// errStalled says that a client took nothing for too long.
+var errStalled = errors.New("the client takes nothing")
+
+// broken makes an error of a write that was cut errStalled. Over HTTP/2 the error
+// itself is the same as that of a client which is gone.
+func (p *pipe) broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.late {
+		return fmt.Errorf("%w: %w", errStalled, err)
+	}
+	return err
 }

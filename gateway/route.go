@@ -24,22 +24,59 @@ var routes = map[string]methods{
 	"conversations/*/events":  {http.MethodGet: (*Gateway).events},
 }
 
+// Patterns lists the routes as [http.ServeMux] writes them, such as
+// "POST /v1/conversations/{id}/turns". HEAD is not among the methods.
+func Patterns() []string {
+	var all []string
+	for path, methods := range routes {
+		for method := range methods {
+			all = append(all, patternOf(method, path))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Pattern names the route that a request of the method and the path takes, if it
+// is let through: one of [Patterns], or "" where there is none. HEAD is as GET.
+func Pattern(method, path string) string {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	methods, key, _, ok := find(path)
+	if _, known := methods[method]; !ok || !known {
+		return ""
+	}
+	return patternOf(method, key)
+}
+
+func patternOf(method, key string) string {
+	return method + " /v1/" + strings.Replace(key, "*", "{id}", 1)
+}
+
 // match finds the routes of a path and the id in it. It knows exactly these
 // paths: nothing is cleaned, and nobody is redirected.
 func match(path string) (m methods, id string, ok bool) {
+	m, _, id, ok = find(path)
+	return m, id, ok
+}
+
+// find does, with the key under which the routes are listed.
+func find(path string) (m methods, key, id string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/v1/")
 	if !ok {
-		return nil, "", false
+		return nil, "", "", false
 	}
 	segments := strings.Split(rest, "/")
 	if len(segments) > 1 {
 		id, segments[1] = segments[1], "*"
 		if id == "" {
-			return nil, "", false
+			return nil, "", "", false
 		}
 	}
-	m, ok = routes[strings.Join(segments, "/")]
-	return m, id, ok
+	key = strings.Join(segments, "/")
+	m, ok = routes[key]
+	return m, key, id, ok
 }
 
 // of returns the route of a method. HEAD is answered like GET, without a body.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -51,7 +52,9 @@ func (g *Gateway) events(x *exchange) error {
 	if err := s.pipe.open(x); err != nil || x.r.Method == http.MethodHead {
 		return err
 	}
-	s.run(x.r.Context()) // what ended it was told to the client, or the client is gone
+	ended := EndFailed // by a panic
+	defer func() { g.streams.tally.ended[ended].Add(1) }()
+	ended = s.run(x.r.Context())
 	return nil
 }
 
@@ -63,6 +66,14 @@ func (g *Gateway) turnAway(x *exchange) error {
 	if err := p.open(x); err != nil {
 		return err
 	}
+	ended := EndFull
+	select {
+	case <-g.streams.draining:
+		ended = EndDraining
+	default:
+	}
+	g.streams.tally.ended[ended].Add(1)
+	g.streams.tally.frames[eventReconnect].Add(1)
 	p.send(comeBack().append(nil)) // a client that is gone is no error
 	return nil
 }
@@ -159,21 +170,22 @@ var always = func() <-chan struct{} {
 	return c
 }()
 
-// run writes what there is and what comes, until something ends the stream.
-func (s *stream) run(ctx context.Context) error {
+// run writes what there is and what comes, until something ends the stream. What
+// that was has been told to the client, or the client is gone.
+func (s *stream) run(ctx context.Context) StreamEnd {
 	ending := time.Now().Add(between(lifetime*8/10, lifetime-conversation.PollInterval))
 	admitted := time.Now()
 
 	for {
 		if err := s.deliver(); err != nil {
-			return err
+			return cutBy(err)
 		}
 		if s.news.Over {
 			return s.close(ctx)
 		}
 		if !s.news.More {
 			if err := s.speak(); err != nil {
-				return err
+				return cutBy(err)
 			}
 		}
 		again := s.tail.Hint()
@@ -188,7 +200,8 @@ func (s *stream) run(ctx context.Context) error {
 			}
 		case now := <-s.pipe.beat:
 			if !now.Before(ending) {
-				return s.end(frame{event: eventReconnect, data: struct{}{}})
+				s.end(frame{event: eventReconnect, data: struct{}{}})
+				return EndLifetime
 			}
 			if now.Sub(admitted) >= reauth {
 				if err := aside(func() error { return s.gateway.readmit(s.x) }); err != nil {
@@ -198,11 +211,13 @@ func (s *stream) run(ctx context.Context) error {
 			}
 			if now.Sub(s.written) >= keepAlive {
 				s.frames = append(s.frames, comment...)
+				s.count(noEvent)
 			}
 		case <-s.gateway.streams.draining:
-			return s.end(comeBack())
+			s.end(comeBack())
+			return EndDraining
 		case <-ctx.Done():
-			return ctx.Err()
+			return EndLeft
 		}
 		err := aside(func() (err error) {
 			s.news, err = s.tail.Read(ctx)
@@ -255,6 +270,7 @@ func (s *stream) speak() error {
 			return nil
 		}
 		words := s.words.Encoded(frameAside)
+		s.count(event(s.words.Kind))
 		s.words = nil
 		if err := s.write(words); err != nil {
 			return err
@@ -277,7 +293,20 @@ func (s *stream) leave() {
 	s.live.Close()
 }
 
-func (s *stream) add(f frame) { s.frames = f.append(s.frames) }
+func (s *stream) add(f frame) {
+	s.frames = f.append(s.frames)
+	s.count(f.event)
+}
+
+func (s *stream) count(e event) { s.gateway.streams.tally.frames[e].Add(1) }
+
+// cutBy says why a write that failed ends a stream.
+func cutBy(err error) StreamEnd {
+	if errors.Is(err, errStalled) {
+		return EndStalled
+	}
+	return EndLeft
+}
 
 // flush writes the frames. An idle stream keeps no buffer.
 func (s *stream) flush() error {
@@ -296,27 +325,34 @@ func (s *stream) write(frames []byte) error {
 	return err
 }
 
-// end writes the last frame.
-func (s *stream) end(f frame) error {
+// end writes the last frame. A client that does not take it is gone, or too slow
+// to be told.
+func (s *stream) end(f frame) {
 	s.add(f)
-	return s.flush()
+	s.flush()
 }
 
 // close tells that the conversation is over, and how (C-30.8).
-func (s *stream) close(ctx context.Context) error {
+func (s *stream) close(ctx context.Context) StreamEnd {
 	info, err := s.gateway.client.Status(ctx, s.x.caller, s.x.id)
 	if err != nil {
 		return s.fail(ctx, err)
 	}
-	return s.end(frame{event: eventClosed, data: info})
+	s.end(frame{event: eventClosed, data: info})
+	return EndClosed
 }
 
 // fail ends the stream with what a route would have answered (C-30.14).
-func (s *stream) fail(ctx context.Context, err error) error {
+func (s *stream) fail(ctx context.Context, err error) StreamEnd {
 	if ctx.Err() != nil {
-		return ctx.Err() // the client is gone
+		return EndLeft
 	}
-	return s.end(frame{event: eventError, data: s.gateway.explain(err).problem})
+	r := s.gateway.explain(err)
+	s.end(frame{event: eventError, data: r.problem})
+	if r.status == http.StatusUnauthorized || r.status == http.StatusNotFound {
+		return EndRefused
+	}
+	return EndFailed
 }
 
 // comeBack is the one frame of a stream that there is no room for, and the last

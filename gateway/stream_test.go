@@ -362,6 +362,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	if got.code != 200 || !regexp.MustCompile(`^event: reconnect\nretry: \d{4,5}\ndata: \{\}\n\n$`).MatchString(got.text()) {
 		t.Errorf("beyond the limit: %d %q; want 200 with a reconnect alone", got.code, got.text())
 	}
+	w.wantEnd(EndFull)
 	stranger := w.ask(request("GET", path, "bob@acme", "")) // C-31.7
 	if stranger.Code != 404 {
 		t.Errorf("a stranger beyond the limit: %d; want 404", stranger.Code)
@@ -392,6 +393,7 @@ func TestPanics(t *testing.T) {
 	if w.open() != 0 || strings.Contains(got.text(), "QWERTZ") {
 		t.Errorf("after the panic %d streams are open; the tape says %q", w.open(), got.text())
 	}
+	w.wantEnd(EndFailed)
 	w.store.OnRead(func(string) error { panic("QWERTZ") })
 	if got := w.ask(request("GET", "/v1/conversations/"+kernel.NewID(), "ann@acme", "")); got.Code != 500 {
 		t.Errorf("%d; want 500", got.Code)

@@ -27,10 +27,14 @@ type streams struct {
 	until time.Time      // of the writes of a draining gateway
 
 	draining chan struct{} // closed by Drain
+	tally    *tally
 }
 
 func newStreams(most, each int) streams {
-	return streams{most: most, each: each, of: map[string]int{}, empty: make(chan struct{}), draining: make(chan struct{})}
+	return streams{
+		most: most, each: each, of: map[string]int{},
+		empty: make(chan struct{}), draining: make(chan struct{}), tally: newTally(),
+	}
 }
 
 // enter takes a place for a stream of the caller; call leave once, whatever

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-run/parley/identity"
@@ -47,6 +48,8 @@ type activation struct {
 	over chan struct{} // closed when the flow's goroutine takes no more results
 	done chan struct{} // closed when goroutine and effects are gone
 
+	taken atomic.Int64 // its inbox behind the message that it took last; -1 while the log is read
+
 	stopping bool    // guarded by Runtime.mu: stop is closed
 	parking  parking // guarded by Runtime.mu
 
@@ -72,12 +75,14 @@ type activation struct {
 
 func (rt *Runtime) newActivation(chain string) *activation {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &activation{
+	a := &activation{
 		rt: rt, chain: chain, ctx: ctx, cancel: cancel,
 		wake: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 		stop: make(chan struct{}), over: make(chan struct{}), done: make(chan struct{}),
 		settled: make(chan settlement),
 	}
+	a.taken.Store(-1)
+	return a
 }
 
 // main is the activation's goroutine, from the load of the log to retirement.
@@ -101,6 +106,7 @@ func (a *activation) wakeUp() jsontext.Value {
 	if err != nil {
 		a.fail(err)
 	}
+	a.taken.Store(int64(a.inbox.last()))
 	return input
 }
 

@@ -82,14 +82,6 @@ func (rt *Runtime) unparkLocked(a *activation) {
 	}
 }
 
-// Busy is how many executions are at work: hot, and not parked. It is for
-// metrics and measurements.
-func (rt *Runtime) Busy() int {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	return len(rt.hot) - rt.idle.Len()
-}
-
 // suspend decides under the lock whether a parked activation may go cold: not
 // if something woke it.
 func (rt *Runtime) suspend(a *activation) bool {

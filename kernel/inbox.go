@@ -66,6 +66,15 @@ func (r *inboxReader) consume(c Consumed) {
 	}
 }
 
+// last is the position behind the newest message that was taken, of any topic.
+func (r *inboxReader) last() journal.Seq {
+	var last journal.Seq
+	for _, cursor := range r.cursors {
+		last = max(last, cursor)
+	}
+	return last
+}
+
 // next returns the topic's next message that was not delivered before, and
 // false if there is none (C-5.4, C-5.6).
 func (r *inboxReader) next(a *activation, topic string) (Consumed, bool, error) {

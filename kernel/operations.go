@@ -225,6 +225,7 @@ func (a *activation) receive(topic string) jsontext.Value {
 		if ok {
 			seq := a.log.add(KindConsumed, id, mustEncode(consumed))
 			a.inbox.consume(consumed)
+			a.taken.Store(int64(consumed.Cursor))
 			a.facts.add(id, &fact{kind: factConsumed, detail: topic, settled: true, seq: seq, freed: true, served: true})
 			return consumed.Message.Payload
 		}

@@ -20,11 +20,15 @@ const defaultSystem = "You are a helpful assistant in a long conversation. Answe
 	"Say so where you do not know. You can look at the clock."
 
 // surroundings are what a flow has beside its log: where its words go, what cuts
-// its turns, and the tools that come and go. A rehearsal has none.
+// its turns, the tools that come and go, and who counts. A rehearsal has none.
 type surroundings struct {
 	hub     *conversation.Hub
 	bargeIn conversation.BargeInSource
 	sets    []tool.Set
+
+	onModelCall func(agent.ModelCall)
+	onTurn      func(conversation.TurnReport)
+	onRejected  func(conversation.Reason)
 }
 
 // newFlow makes the flow of the server's conversations.
@@ -35,7 +39,7 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 	}
 	// It is registered whether the settings use it or not: a generation that used
 	// it goes on (C-11.16).
-	summarizer, err := agent.NewSummarizer(agent.SummarizerConfig{Model: m, Log: log})
+	summarizer, err := agent.NewSummarizer(agent.SummarizerConfig{Model: m, Log: log, OnModelCall: around.onModelCall})
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +52,10 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 		BargeIn: around.bargeIn, StopOnly: !settings.interrupts(),
 		Counter: counter, Summarizer: summarizer,
 		Agent: agent.Definition{
-			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Toolsets: around.sets, Log: log,
+			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Toolsets: around.sets,
+			OnModelCall: around.onModelCall, Log: log,
 		},
+		OnTurn: around.onTurn, OnRejected: around.onRejected,
 		Settings: conversation.Settings{
 			RotateEveryTurns: settings.RotateEveryTurns,
 			MaxTurnChars:     settings.MaxTurnChars,

@@ -60,10 +60,10 @@ func newHTTPServer(handler http.Handler, d door, log *slog.Logger) *http.Server 
 	}
 }
 
-// routes joins the API under /v1, sessions, the page and the probes. Probes lie outside
-// the rules of the API: they need no token and no listed Host (C-32.5). No path
-// is cleaned, and nobody is redirected.
-func routes(api, session, page http.Handler, ready func() bool) http.Handler {
+// routes joins the API under /v1 and what lies beside it. Probes and metrics lie
+// outside the rules of the API: they need no listed Host, and probes no token
+// (C-32.5). No path is cleaned, and nobody is redirected.
+func routes(api, session, page, metrics http.Handler, ready func() bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		isProbe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
 		switch {
@@ -73,6 +73,8 @@ func routes(api, session, page http.Handler, ready func() bool) http.Handler {
 			session.ServeHTTP(w, r)
 		case web.Has(r.URL.Path):
 			page.ServeHTTP(w, r)
+		case r.URL.Path == "/metrics":
+			metrics.ServeHTTP(w, r)
 		case isProbe && r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			refuse(w, http.StatusMethodNotAllowed, "method not allowed")

@@ -92,7 +92,8 @@ func TestRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := routes(api, session, page(edge), ready.Load)
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics") })
+	handler := routes(api, session, page(edge), metrics, ready.Load)
 	check := func(method, path string, status int, body string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -102,12 +103,13 @@ func TestRoutes(t *testing.T) {
 		if w.Code != status || w.Body.String() != body {
 			t.Errorf("%s %s = %d %q, want %d %q", method, path, w.Code, w.Body, status, body)
 		}
-		if path != "/session" && !strings.HasPrefix(path, "/v1") && w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if !strings.HasPrefix(path, "/v1") && path != "/session" && path != "/metrics" && w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s %s has no nosniff", method, path)
 		}
 	}
 	check("GET", "/healthz", 200, "ok\n")
 	check("GET", "/readyz", 200, "ok\n")
+	check("GET", "/metrics", 200, "metrics")
 	check("GET", "/v1/conversations", 200, "api /v1/conversations")
 	check("GET", "/", 403, `{"error":"forbidden","reason":"host-not-allowed"}`)
 	check("GET", "/session", 200, "session")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/parley-run/parley/model"
 	"github.com/parley-run/parley/server/datadir"
 	"github.com/parley-run/parley/server/issuer"
+	"github.com/parley-run/parley/server/metrics"
 )
 
 // DefaultListen is where a server is met that was told nothing else.
@@ -31,11 +33,12 @@ var Owner = identity.Identity{Actor: "me"}
 type Config struct {
 	Data     string // path of the data directory; made where there is none
 	Settings Settings
+	Version  string              // of the program, for its metrics; "dev" if empty
 	Getenv   func(string) string // os.Getenv if nil; vendors' keys come from there
 	Log      *slog.Logger        // slog.Default if nil
 
 	// open opens the journal; sqlite.Open but in tests.
-	open func(ctx context.Context, path string) (journal.Store, error)
+	open func(ctx context.Context, path string, config sqlite.Config) (journal.Store, error)
 	// issuers reaches the OIDC issuer; the issuer's own transport but in tests.
 	issuers http.RoundTripper
 }
@@ -47,6 +50,7 @@ type Server struct {
 	ready atomic.Bool
 	door  door
 
+	metrics  *metrics.Metrics
 	listener net.Listener
 	dir      datadir.Dir
 	lock     *datadir.Lock
@@ -85,7 +89,7 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log, mcp: peers, door: d}
+	s := &Server{log: config.Log, mcp: peers, door: d, metrics: metrics.New(cmp.Or(config.Version, "dev"))}
 	if config.Settings.OIDC != nil {
 		s.issuer = issuer.New(*config.Settings.OIDC, Owner, config.issuers, config.Log)
 	}
@@ -123,8 +127,8 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.Default()
 	}
 	if c.open == nil {
-		c.open = func(ctx context.Context, path string) (journal.Store, error) {
-			store, err := sqlite.Open(ctx, path, sqlite.Config{})
+		c.open = func(ctx context.Context, path string, config sqlite.Config) (journal.Store, error) {
+			store, err := sqlite.Open(ctx, path, config)
 			if err != nil {
 				return nil, err
 			}
@@ -173,7 +177,7 @@ func (s *Server) open(ctx context.Context, config Config) (keys conversation.Key
 	if err != nil {
 		return conversation.Keys{}, err
 	}
-	if s.store, err = config.open(ctx, s.dir.Database()); err != nil {
+	if s.store, err = config.open(ctx, s.dir.Database(), sqlite.Config{OnCommit: s.metrics.Commit}); err != nil {
 		return conversation.Keys{}, err
 	}
 	return conversation.NewKeys(raw[0], raw[1:]...)
@@ -186,7 +190,11 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	hub := conversation.NewHub(conversation.HubConfig{})
-	flow, err := newFlow(config.Settings, keys, m, surroundings{hub, conversation.InboxBargeIn(s.store), s.mcp.sets()}, s.log)
+	around := surroundings{
+		hub: hub, bargeIn: conversation.InboxBargeIn(s.store), sets: s.mcp.sets(),
+		onModelCall: s.metrics.ModelCall, onTurn: s.metrics.Turn, onRejected: s.metrics.Rejected,
+	}
+	flow, err := newFlow(config.Settings, keys, m, around, s.log)
 	if err != nil {
 		return err
 	}
@@ -214,7 +222,9 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	session := newSessions(known, s.dir, s.door.secure, s.log).behind(edge)
-	s.http = newHTTPServer(behindProxies(s.door.proxies, routes(s.gateway, session, page(edge), s.ready.Load)), s.door, s.log)
+	s.metrics.Watch(s.gateway, s.runtime)
+	all := routes(s.gateway, session, page(edge), s.door.metricsFor(Owner, known.principal, s.metrics.Handler()), s.ready.Load)
+	s.http = newHTTPServer(s.metrics.Around(behindProxies(s.door.proxies, all)), s.door, s.log)
 	s.mcp.start(ctx)
 	return s.runtime.Recover(ctx)
 }

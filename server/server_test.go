@@ -16,6 +16,7 @@ import (
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/journal/journaltest"
 	"github.com/parley-run/parley/journal/memory"
+	"github.com/parley-run/parley/journal/sqlite"
 	"github.com/parley-run/parley/server/datadir"
 )
 
@@ -291,7 +292,7 @@ func TestDamagedDirectory(t *testing.T) {
 func TestJournalFails(t *testing.T) {
 	w := newWorld(t)
 	store := journaltest.Wrap(memory.New())
-	w.config.open = func(context.Context, string) (journal.Store, error) { return store, nil }
+	w.config.open = func(context.Context, string, sqlite.Config) (journal.Store, error) { return store, nil }
 	s := w.start()
 	id, err := s.me().Start(t.Context())
 	if err != nil {

@@ -41,7 +41,7 @@ func (f serverFlags) configuration() (server.Config, error) {
 	}
 	settings.Model = cmp.Or(f.Model, settings.Model)
 	settings.System = cmp.Or(f.System, settings.System)
-	return server.Config{Data: path, Settings: settings}, nil
+	return server.Config{Data: path, Settings: settings, Version: version}, nil
 }
 
 type serveCommand struct {

@@ -72,7 +72,7 @@ func openMany(ctx context.Context, h *house, count int) error {
 	}
 	close(work)
 	all.Wait()
-	for h.rt.Busy() > 0 { // until every one waits for its first message
+	for h.rt.Stats().Busy > 0 { // until every one waits for its first message
 		time.Sleep(time.Millisecond)
 	}
 	return failure

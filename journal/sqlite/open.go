@@ -98,6 +98,7 @@ func open(ctx context.Context, path string, config Config) (_ *Store, err error)
 	if s.readers, err = openReaders(path, config.Readers); err != nil {
 		return nil, err
 	}
+	s.writer.onCommit = config.OnCommit
 	go s.writer.run()
 	return s, nil
 }

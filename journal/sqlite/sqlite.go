@@ -34,6 +34,10 @@ type Config struct {
 	Readers int // connections for reading; 0 means 4
 	Heads   int // streams whose end is kept in memory; 0 means 16,384
 	Tails   int // bytes of the newest events that are kept in memory; 0 means 8 MiB, a negative number none
+
+	// OnCommit is told of each commit, after those who waited for it. The next one
+	// waits until it returns; a panic of it stops nothing.
+	OnCommit func(Commit)
 }
 
 // Store is a [journal.Store] in one file.

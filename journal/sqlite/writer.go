@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	engine "zombiezen.com/go/sqlite"
 
@@ -27,6 +28,7 @@ type writer struct {
 	insert, upsert, drop *engine.Stmt
 	head                 headQuery
 
+	onCommit     func(Commit) // may be nil
 	seen         int64        // the data version that heads belong to
 	beforeCommit func() error // for tests: the place just before the commit
 }
@@ -69,6 +71,11 @@ func (w *writer) drain() {
 
 // commit writes a group in one transaction and answers its requests.
 func (w *writer) commit(group []*request) {
+	told := w.onCommit != nil && w.poison == nil
+	var began time.Time
+	if told {
+		began = time.Now()
+	}
 	if w.poison == nil {
 		if err := w.transact(group); err != nil {
 			// What of the group will be found in the file is unknown: the
@@ -78,11 +85,18 @@ func (w *writer) commit(group []*request) {
 			_ = run(w.undo)
 		}
 	}
+	var commit Commit
+	if told = told && w.poison == nil; told {
+		commit = account(group, time.Since(began))
+	}
 	for _, r := range group {
 		if w.poison != nil {
 			r.err = w.poison
 		}
 		r.done <- r.err
+	}
+	if told {
+		w.tell(commit)
 	}
 }
 
