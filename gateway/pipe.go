@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,10 +76,13 @@ func (p *pipe) close() {
 
 // open writes the head of a stream. It fails, before anything is written, on a
 // connection that knows no deadlines: behind a wrapper that hides them a stream
-// would hang, and it had better be seen.
+// would hang, and it had better be seen. That a client is gone already is no
+// failure of ours, and nobody is told of it.
 func (p *pipe) open(x *exchange) error {
-	if err := p.control.SetWriteDeadline(time.Time{}); err != nil {
+	if err := p.control.SetWriteDeadline(time.Time{}); errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("stream: %w", err)
+	} else if err != nil {
+		return fmt.Errorf("stream: %w: %w", context.Canceled, err)
 	}
 	header := p.w.Header()
 	header.Set("Content-Type", "text/event-stream") // exactly; a parameter keeps some proxies from flushing
