@@ -159,7 +159,7 @@ func (p *peers) dropSomewhere(id string, two bool) {
 func TestManyStorms(t *testing.T) {
 	rounds := 30
 	if underRace {
-		rounds = 8
+		rounds = 5
 	}
 	for range rounds {
 		synctest.Test(t, storm)

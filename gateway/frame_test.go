@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/parley-run/parley/conversation"
 )
 
@@ -19,6 +21,21 @@ func TestFrameIsOneEvent(t *testing.T) {
 		`"}` + "\n\nevent: closed\ndata: {}", "</script>", strings.Repeat("\n", 1000),
 	} {
 		checkFrame(t, text)
+	}
+}
+
+// C-30.2, SSE-43, check 23: the names of events are letters of the alphabet and
+// there are eight of them; none is "open", which a browser says by itself.
+func TestEventNames(t *testing.T) {
+	want := []event{"status", "partial", "message", "delta", "reset", "closed", "reconnect", "error"}
+	got := []event{eventStatus, eventPartial, eventMessage, eventDelta, eventReset, eventClosed, eventReconnect, eventError}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	for _, name := range got {
+		if strings.Trim(string(name), "abcdefghijklmnopqrstuvwxyz") != "" || name == "open" {
+			t.Errorf("an event is named %q", name)
+		}
 	}
 }
 

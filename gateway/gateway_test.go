@@ -165,6 +165,24 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
+// C-31.1, SSE-59, check 5: a token in the address opens nothing, on no route, and is
+// never logged.
+func TestTokenInAddress(t *testing.T) {
+	w := newWorld(t)
+	id := w.start()
+	for _, route := range perID {
+		for _, query := range []string{"token=ann@acme", "access_token=ann@acme", "authorization=Bearer%20ann@acme"} {
+			got := w.ask(request(route.method, "/v1/conversations/"+id+route.suffix+"?"+query, "", route.body))
+			if got.Code != 401 {
+				t.Errorf("%s %s?%s: %d; want 401", route.method, route.suffix, query, got.Code)
+			}
+		}
+	}
+	if text := fmt.Sprint(w.log(), w.reports()); strings.Contains(text, "ann@acme") {
+		t.Errorf("logged: %s", text)
+	}
+}
+
 // A hook that panics does not reach the caller.
 func TestErrorHookPanics(t *testing.T) {
 	w := newWorld(t, func(_ *kernel.Config, c *Config) { c.OnError = func(string, error) { panic("QWERTZ") } })

@@ -2,12 +2,17 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/identity"
 )
 
 // over2 is a client that speaks HTTP/2 to a server, both in a bubble.
@@ -96,6 +101,57 @@ func TestHTTP2TooLarge(t *testing.T) {
 			if want := map[bool]int{true: 413, false: 400}[size > MaxBodyBytes]; response.StatusCode != want || response.Close {
 				t.Errorf("a body of %d bytes: %d, close %v; want %d", size, response.StatusCode, response.Close, want)
 			}
+		}
+	})
+}
+
+// SSE-51: fifty tabs, each with a stream of its own, share one connection of
+// HTTP/2, where HTTP/1.1 would have room for six; each is a principal of its own,
+// or the eighth would be the last (C-32.7).
+func TestHTTP2FiftyTabs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := limited(t)
+		w.gateway.config.Authenticate = func(r *http.Request) (identity.Principal, error) {
+			return identity.Principal{Identity: identity.Identity{Actor: r.Header.Get("X-Tab")}}, nil
+		}
+		client := over2(t, w)
+		var conns atomic.Int64
+		transport := client.Transport.(*http.Transport)
+		dial := transport.DialContext
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conns.Add(1)
+			return dial(ctx, network, address)
+		}
+		tabs := map[string]*reader{}
+		for i := range 50 {
+			tab := &identity.Principal{Identity: identity.Identity{Actor: fmt.Sprint("tab ", i)}}
+			id, err := w.client.Start(t.Context(), tab, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := request("GET", "http://x/v1/conversations/"+id+"/events", "", "")
+			r.Header.Set("X-Tab", tab.Actor)
+			response, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.ProtoMajor != 2 || response.Header.Get("Connection") != "" || response.Header.Get("Transfer-Encoding") != "" { // SSE-48
+				t.Errorf("tab %d: HTTP/%d, %v", i, response.ProtoMajor, response.Header)
+			}
+			tabs[id] = newReader(response.Body)
+			tabs[id].expect(t, eventStatus)
+			if _, err := w.client.SendTurn(t.Context(), tab, id, conversation.Message{Text: id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id, r := range tabs {
+			if _, record := r.message(t); record.Text != id {
+				t.Errorf("the tab of %s hears %q", id, record.Text)
+			}
+		}
+		if conns.Load() != 1 || w.open() != 50 {
+			t.Errorf("%d connections, %d streams", conns.Load(), w.open())
 		}
 	})
 }

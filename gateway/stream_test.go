@@ -139,7 +139,8 @@ func TestStreamResumed(t *testing.T) {
 	}
 }
 
-// C-30.16, SSE-35: what a cursor may be, and what it is answered.
+// C-30.16, SSE-31, SSE-35, check 9, check 42: what a cursor may be, and what it is
+// answered.
 func TestStreamCursors(t *testing.T) {
 	w := newWorld(t)
 	open, over := w.start(), w.start()
@@ -167,6 +168,12 @@ func TestStreamCursors(t *testing.T) {
 		{open, "x", "", 400},
 		{open, "0", "", 400},
 		{open, "e.18446744073709551615", "", 400},
+		{open, "0.18446744073709551615", "", 400},
+		{open, "18446744073709551615.0", "", 400},
+		{open, "999999999999999.999999999999999", "", 200},
+		{open, " ", "", 400}, // net/http takes spaces away, and then it is none
+		{open, "0.0 ", "", 400},
+		{open, "-1.0", "", 400},
 		{open, "0.0", "?cursor=0.0&cursor=1.0", 200},
 		{open, "1.1\xff", "", 400},
 		{open, strings.Repeat("1", 5000) + ".0", "", 400},
