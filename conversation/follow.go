@@ -13,6 +13,11 @@ import (
 // PollInterval is how late an entry comes whose notification was lost (C-18.3).
 const PollInterval = time.Second
 
+// tailBytes is how much text fills a page of a Tail. Half of what a history may
+// have, so that with the last record, which may be a quarter of it, a reader that
+// stalls in the middle of a page holds less than 1 MiB (C-32.10).
+const tailBytes = pageBytes / 2
+
 // Follow yields the entries of a conversation in order from after a cursor on,
 // nil for its beginning, and waits for more, across rotations (C-18). The
 // sequence ends without an error when the conversation is over and all of it
@@ -102,7 +107,7 @@ func (t *Tail) Close() { t.release() }
 func (t *Tail) Read(ctx context.Context) (News, error) {
 	t.dropClosed()
 	t.scan.budget, t.scan.done = DefaultMaxScan, false
-	page, err := t.scan.page(ctx, DefaultPage)
+	page, err := t.scan.page(ctx, DefaultPage, tailBytes)
 	if err != nil {
 		return News{}, err
 	}

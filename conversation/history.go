@@ -48,7 +48,7 @@ func (c *Client) History(ctx context.Context, caller *identity.Principal, id str
 	if err := s.start(ctx, options.Cursor); err != nil {
 		return Page{}, err
 	}
-	return s.page(ctx, min(orDefault(options.Limit, DefaultPage), MaxPage))
+	return s.page(ctx, min(orDefault(options.Limit, DefaultPage), MaxPage), pageBytes)
 }
 
 func orDefault(n, otherwise int) int {
@@ -66,14 +66,14 @@ func (c *Client) scan(info kernel.Info, dir journal.Direction, budget int) *scan
 	}
 }
 
-// page walks until it has limit records.
-func (s *scan) page(ctx context.Context, limit int) (Page, error) {
+// page walks until it has limit records, or so much text.
+func (s *scan) page(ctx context.Context, limit, most int) (Page, error) {
 	var page Page
 	size := 0
 	err := s.walk(ctx, func(r Record) bool {
 		page.Entries = append(page.Entries, r)
 		size += len(r.Text)
-		return len(page.Entries) < limit && size < pageBytes
+		return len(page.Entries) < limit && size < most
 	})
 	if err != nil {
 		return Page{}, err

@@ -147,7 +147,7 @@ func (x *exchange) streamCursor() (*conversation.Cursor, error) {
 // stream is one open stream. All of it happens on the goroutine of its request.
 //
 // Nothing queues for a client that does not read (C-32.10): the log is read a
-// page at a time, of 1 MiB of text, when the last page is written; live words are
+// page at a time, of 512 KiB of text, when the last page is written; live words are
 // taken from the hub when there is nothing else to write, merged into one frame
 // of at most 65,536 code points. A client that takes nothing for 5 s is cut.
 type stream struct {
@@ -239,7 +239,8 @@ func (s *stream) deliver() error {
 }
 
 func (s *stream) deliverEntries() error {
-	for _, entry := range s.news.Entries {
+	for i, entry := range s.news.Entries {
+		s.news.Entries[i] = conversation.Record{} // it is in the frames now, which may take long to write
 		s.add(frame{event: eventMessage, id: entry.Cursor.String(), data: entry})
 		if entry.Role == conversation.RoleAssistant {
 			s.supersede(entry.Turn)
