@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/parley-run/parley/gateway"
 )
@@ -73,11 +74,14 @@ func TestLimitConnections(t *testing.T) {
 	})
 }
 
-// C-32.11: the limits are set, and nothing would cut a stream.
+// C-32.11, checks 37 and 45: the limits are set, and nothing would cut a stream.
 func TestHTTPServerLimits(t *testing.T) {
 	s := newHTTPServer(http.NotFoundHandler(), door{}, slog.New(slog.DiscardHandler))
-	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.MaxHeaderBytes == 0 || s.WriteTimeout != 0 {
-		t.Errorf("limits are header %v, read %v, header bytes %d, write %v", s.ReadHeaderTimeout, s.ReadTimeout, s.MaxHeaderBytes, s.WriteTimeout)
+	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.IdleTimeout == 0 || s.MaxHeaderBytes > 32<<10 || s.MaxHeaderBytes == 0 || s.WriteTimeout != 0 {
+		t.Errorf("limits are header %v, read %v, idle %v, header bytes %d, write %v", s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout, s.MaxHeaderBytes, s.WriteTimeout)
+	}
+	if two := s.HTTP2; two.MaxConcurrentStreams == 0 || two.SendPingTimeout == 0 || two.PingTimeout == 0 || two.SendPingTimeout+two.PingTimeout > 45*time.Second {
+		t.Errorf("limits of HTTP/2 are %+v", two)
 	}
 }
 
