@@ -13,7 +13,8 @@ import (
 )
 
 // The order at the door: each request has every fault from some place on, and
-// the first of them is answered (C-29.11, C-31.7, decisions).
+// the first of them is answered (C-29.11, C-31.7, checks 1 to 9, in the order that was
+// decided).
 func TestOrderAtTheDoor(t *testing.T) {
 	w := newWorld(t)
 	id := w.start()
@@ -54,7 +55,7 @@ func TestOrderAtTheDoor(t *testing.T) {
 	}
 }
 
-// C-29.8, C-12.13: what is wrong with a request is said in a few fixed words,
+// C-29.8, C-12.13, checks 7 and 26: what is wrong with a request is said in a few fixed words,
 // and nothing of the request comes back.
 func TestBadRequests(t *testing.T) {
 	w := newWorld(t)
@@ -173,7 +174,7 @@ func TestOnlyTheTextCounts(t *testing.T) {
 	}
 }
 
-// C-32.3: JSON, with or without parameters, and nothing else.
+// C-32.3, check 7: JSON, with or without parameters, and nothing else.
 func TestContentTypes(t *testing.T) {
 	w := newWorld(t)
 	for contentType, want := range map[string]int{
@@ -194,7 +195,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// C-32.6: what is far too large is refused without being read, and the largest
+// C-32.6, check 7: what is far too large is refused without being read, and the largest
 // that fits is taken.
 func TestTooLarge(t *testing.T) {
 	w := newWorld(t)

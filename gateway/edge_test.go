@@ -29,7 +29,7 @@ func edged(t *testing.T, config EdgeConfig) (w *world, asked *int) {
 	return w, asked
 }
 
-// C-32.1, C-32.2, C-31.10: a page of a listed origin is served, with its CORS
+// C-32.1, C-32.2, C-31.10, checks 4 and 16: a page of a listed origin is served, with its CORS
 // headers on refusals too; any other origin is a 403 before anything runs, and
 // Host never proves that it is the server's own.
 func TestOrigin(t *testing.T) {
@@ -82,7 +82,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// C-31.10: OPTIONS needs no credentials, and only allowed origins get an answer.
+// C-31.10, check 2: OPTIONS needs no credentials, and only allowed origins get an answer.
 func TestPreflight(t *testing.T) {
 	w, asked := edged(t, EdgeConfig{AllowedOrigins: []string{page}, AllowCredentials: true})
 	ask := func(path, origin string) *httptest.ResponseRecorder {
@@ -119,7 +119,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// Checklist 4: without an Origin a browser still says whose page it is. A
+// Check 4: without an Origin a browser still says whose page it is. A
 // person's cookie must not be used by another site to fill their places.
 func TestFetchMetadata(t *testing.T) {
 	w, _ := edged(t, EdgeConfig{AllowedOrigins: []string{page}})
@@ -155,7 +155,7 @@ func TestFetchMetadata(t *testing.T) {
 	}
 }
 
-// C-32.5, C-29.11: the Host decides before all else. The table knows each way to
+// C-32.5, C-29.11, check 1: the Host decides before all else. The table knows each way to
 // write one.
 func TestHost(t *testing.T) {
 	loopback := []string{"localhost", "LocalHost:80", "localhost.", "127.0.0.1", "127.8.9.10:1", "[::1]", "[::1]:7275", "[::ffff:127.0.0.1]:1"}

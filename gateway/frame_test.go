@@ -13,7 +13,7 @@ import (
 	"github.com/parley-run/parley/conversation"
 )
 
-// C-30.6, SSE-37, SSE-39, SSE-40, SSE-42: no text ends a line, forges a field
+// C-30.6, SSE-37, SSE-39, SSE-40, SSE-42, checks 20 to 22 and 24 to 26: no text ends a line, forges a field
 // or loses a character.
 func TestFrameIsOneEvent(t *testing.T) {
 	for _, text := range []string{

@@ -31,7 +31,7 @@ func over2(t *testing.T, w *world) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// SSE-5, SSE-7 (finding 8): over HTTP/2 an idle stream outlives its write
+// SSE-5, SSE-7, check 34 (finding 8): over HTTP/2 an idle stream outlives its write
 // deadlines, since none is left armed.
 func TestHTTP2IdleStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestHTTP2IdleStream(t *testing.T) {
 	})
 }
 
-// SSE-4: over HTTP/2 a stream whose client does not read ends by its deadline,
+// SSE-4, check 37: over HTTP/2 a stream whose client does not read ends by its deadline,
 // and others on the connection go on.
 func TestHTTP2StalledStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ func limited(t *testing.T) *world {
 	return newWorld(t, func(_ *kernel.Config, c *Config) { c.MaxStreamsPerCaller, c.PostsPerMinute = 0, 0 })
 }
 
-// C-32.9, C-31.7: the 121st POST within a minute is a 429 that says when there is
+// C-32.9, C-31.7, check 8: the 121st POST within a minute is a 429 that says when there is
 // room again; it counts all that one identity posts, to whatever route and with
 // whatever outcome, and nobody else's. A stranger is still told 404.
 func TestPostRate(t *testing.T) {
@@ -83,7 +83,7 @@ func TestPostersAreBounded(t *testing.T) {
 	})
 }
 
-// C-32.7, C-31.7, SSE-59: the ninth stream of one identity is a 429, whichever
+// C-32.7, C-31.7, SSE-59, check 8: the ninth stream of one identity is a 429, whichever
 // conversation it is of; a stranger is told 404 whatever they have open; and a
 // place is free as soon as its stream is gone.
 func TestStreamsPerCaller(t *testing.T) {

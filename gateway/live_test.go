@@ -175,7 +175,7 @@ func TestNoWordsBehindRecord(t *testing.T) {
 	})
 }
 
-// C-28.11, C-32.10, SSE-12, SSE-15, SSE-17: a client that does not read costs
+// C-28.11, C-32.10, SSE-12, SSE-15, SSE-17, check 35: a client that does not read costs
 // neither the model nor the other clients anything. What it missed is merged, or
 // it is cut and comes back for the record.
 func TestStalledClientOfWords(t *testing.T) {
@@ -235,7 +235,7 @@ func TestStalledClientOfWords(t *testing.T) {
 	}
 }
 
-// C-28.9, C-31.7: the 65th stream of a conversation is a 429, for who may read
+// C-28.9, C-31.7, C-32.8, check 8: the 65th stream of a conversation is a 429, for who may read
 // it; a stranger gets the 404. A place that is left is free.
 func TestTooManyReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -145,7 +145,7 @@ func TestTablesKnowRoutes(t *testing.T) {
 	}
 }
 
-// C-29.9, C-29.11, C-23.7, T83, T84, T87, SSE-58: a missing conversation, a
+// C-29.9, C-29.11, C-23.7, T83, T84, T87, SSE-58, checks 3 and 6: a missing conversation, a
 // foreign one, one with an id that cannot be, and an unknown path get the same
 // answer byte for byte, however well formed the request is.
 func TestNotFoundIsUniform(t *testing.T) {

@@ -173,7 +173,7 @@ func TestInterruptedStream(t *testing.T) {
 	})
 }
 
-// T24: who closes the stream ends nothing but the stream.
+// T24, check 39: who closes the stream ends nothing but the stream.
 func TestClosedStreamCancelsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLiveWorld(t, "otherwise\n  words \"a b c d\" 1s")

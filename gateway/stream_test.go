@@ -112,7 +112,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// C-30.4, T37, SSE-22, SSE-29, SSE-34: a stream that is cut at every event and
+// C-30.4, T37, SSE-22, SSE-29, SSE-34, check 32: a stream that is cut at every event and
 // resumed sees each message once, and the header wins over the address.
 func TestStreamResumed(t *testing.T) {
 	w := newWorld(t)
@@ -232,7 +232,7 @@ func TestStreamsAreSeparate(t *testing.T) {
 	}
 }
 
-// SSE-HEAD (finding 9): a HEAD of a stream is answered and leaves nothing
+// Finding 9, check 2: a HEAD of a stream is answered and leaves nothing
 // behind.
 func TestStreamHead(t *testing.T) {
 	w := newWorld(t)
@@ -274,7 +274,7 @@ func TestStreamError(t *testing.T) {
 	})
 }
 
-// SSE-6, SSE-44: behind a wrapper that hides deadlines a stream fails loudly.
+// SSE-6, check 44: behind a wrapper that hides deadlines a stream fails loudly.
 func TestStreamNeedsDeadlines(t *testing.T) {
 	w := newWorld(t)
 	id := w.start()
@@ -350,7 +350,7 @@ func TestStreamHostileTexts(t *testing.T) {
 	}
 }
 
-// C-32.7: beyond the total, a stream is told to come back, and its place is
+// C-32.7, check 8: beyond the total, a stream is told to come back, and its place is
 // free again when one has gone (C-32.13).
 func TestStreamsAreBounded(t *testing.T) {
 	w := newWorld(t)
@@ -384,7 +384,7 @@ func TestStreamsAreBounded(t *testing.T) {
 }
 
 // A panic in mid-stream cuts the connection and writes nothing into it
-// (checklist 43); before the head it is a 500.
+// (check 43); before the head it is a 500.
 func TestPanics(t *testing.T) {
 	w := newWorld(t)
 	id := w.start()

@@ -32,7 +32,7 @@ func (w *world) stream(ctx context.Context, id string) (*tape, <-chan time.Time)
 	return tape, done
 }
 
-// C-30.12: a comment every 15 s of silence, and each write is flushed.
+// C-30.12, check 28: a comment every 15 s of silence, and each write is flushed.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -63,7 +63,7 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// C-31.8, SSE-57: an open stream is asked again for whom its token stands, and
+// C-31.8, SSE-57, check 40: an open stream is asked again for whom its token stands, and
 // ends when that is nobody, or somebody else; what is said then is not told.
 func TestReauth(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -115,7 +115,7 @@ func TestReauth(t *testing.T) {
 	}
 }
 
-// C-30.7: a stream lives between 80 and 100 % of 15 min and says goodbye.
+// C-30.7, SSE-47, check 41: a stream, whether or not anybody is still there, lives between 80 and 100 % of 15 min and says goodbye.
 func TestLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -185,7 +185,7 @@ func openStream(conn net.Conn, id string) {
 	fmt.Fprintf(conn, "GET /v1/conversations/%s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ann@acme\r\n\r\n", id)
 }
 
-// SSE-53, checklist 46: at shutdown streams are told to come back and end, at
+// SSE-53, checks 46 and 47: at shutdown streams are told to come back and end, at
 // once where clients read and within 10 s where one does not; new ones are told
 // the same.
 func TestDrain(t *testing.T) {
@@ -232,7 +232,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// SSE-10: a client that does not read is cut when its write deadline passes;
+// SSE-10, check 34: a client that does not read is cut when its write deadline passes;
 // while draining not later than 8 s after its beginning. Its place is freed.
 func TestStalledClient(t *testing.T) {
 	for _, draining := range []bool{false, true} {
@@ -287,7 +287,7 @@ func TestDrainOfSlowClient(t *testing.T) {
 	})
 }
 
-// C-32.6: a client that sends its body in full before it reads gets the 413.
+// C-32.6, check 7: a client that sends its body in full before it reads gets the 413.
 func TestTooLargeReadInFull(t *testing.T) {
 	for _, size := range []int{MaxBodyBytes + 1, 300 << 10, MaxBodyBytes + drainBytes} {
 		synctest.Test(t, func(t *testing.T) {

@@ -114,8 +114,7 @@ func TestHTTP10(t *testing.T) {
 	})
 }
 
-// Checks 29, 30, 34: whatever is flushed is whole events, however long; every write
-// has a deadline (a tape panics without one), and none is left at the end.
+// Checks 29 and 30: whatever is flushed is whole events, however long.
 func TestFlushedEventsAreWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLiveWorld(t, "otherwise\n  repeat 200 \"0123456789ü🙂\\n\" 10ms\n  wait 1s")
@@ -136,8 +135,8 @@ func TestFlushedEventsAreWhole(t *testing.T) {
 		w.say(id, "more")
 		w.end(id)
 		<-done
-		if names := seen.events(); len(names) < 1+8+1 || names[len(names)-1] != "closed" || seen.armed() {
-			t.Errorf("%d events, deadline left %t", len(names), seen.armed())
+		if names := seen.events(); len(names) < 1+8+1 || names[len(names)-1] != "closed" {
+			t.Errorf("%d events", len(names))
 		}
 	})
 }

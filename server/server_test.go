@@ -56,7 +56,7 @@ func TestFirstAndSecondStart(t *testing.T) {
 	}
 }
 
-// C-31.1, C-31.9: who has no token, or one that was revoked, is refused; tokens
+// C-31.1, C-31.9, check 5: who has no token, or one that was revoked, is refused; tokens
 // made beside the running server count at once.
 func TestTokens(t *testing.T) {
 	w := newWorld(t)

@@ -144,7 +144,7 @@ func serialOf(t *testing.T, r *running) int64 {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 
-// HTTP/2 without TLS is spoken only where h2c says so (checklist 38).
+// HTTP/2 without TLS is spoken only where h2c says so (check 38).
 func TestH2C(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		w := newWorld(t)
@@ -162,7 +162,7 @@ func TestH2C(t *testing.T) {
 	}
 }
 
-// C-32.11: headers that come too slowly end the connection after 10 s, whatever
+// C-32.11, check 45: headers that come too slowly end the connection after 10 s, whatever
 // was sent, and hold up nobody.
 func TestSlowHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (d Dialect) replies(t *testing.T) {
 	}
 }
 
-// splits sends characters in halves: they come out whole.
+// splits sends characters in halves (SSE-41): they come out whole.
 func (d Dialect) splits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
