@@ -51,6 +51,7 @@ type activation struct {
 	taken atomic.Int64 // its inbox behind the message that it took last; -1 while the log is read
 
 	stopping bool    // guarded by Runtime.mu: stop is closed
+	ending   bool    // guarded by Runtime.mu: the end may be on record already
 	parking  parking // guarded by Runtime.mu
 
 	// ---
@@ -253,6 +254,9 @@ func (a *activation) end(output any, failure error) {
 	}
 	a.log.add(KindEnded, "", mustEncode(ended))
 	a.log.rows = append(a.log.rows, endRows(a.principal, a.chain, a.parent, a.flow.Name, ended.State)...)
+	a.rt.mu.Lock()
+	a.ending = true // before a reader can know of the end: what they send then is refused
+	a.rt.mu.Unlock()
 	if err := a.flush(); err != nil {
 		a.fail(err)
 	}

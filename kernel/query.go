@@ -113,11 +113,12 @@ func (rt *Runtime) head(ctx context.Context, chain string) (int, journal.Event, 
 	}
 }
 
-// isOver reports whether the execution has ended. A hot one has not, as far as
-// anybody can tell.
+// isOver reports whether the execution has ended. A hot one that is not about to
+// has not.
 func (rt *Runtime) isOver(ctx context.Context, chain string) (bool, error) {
 	rt.mu.Lock()
-	_, hot := rt.hot[chain]
+	a := rt.hot[chain]
+	hot := a != nil && !a.ending
 	rt.mu.Unlock()
 	if hot {
 		return false, nil

@@ -86,6 +86,31 @@ func TestCancelMeetsAnotherEnd(t *testing.T) {
 	}
 }
 
+// Who has read the end of an execution and sends is refused, though its last run is
+// not gone yet (C-4.9, C-29.8).
+func TestSendBehindTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, kernel.Config{Flows: []kernel.Flow{flow("f", func(c *kernel.Context, _ jsontext.Value) (any, error) {
+			c.Receive("in")
+			return nil, nil
+		})}})
+		w.start("f", "x", nil)
+		var got error
+		w.store.After(func(_ int, batch []journal.Append) error {
+			for _, event := range batch[0].Events {
+				if event.Kind == kernel.KindEnded {
+					got = w.rt.Send(t.Context(), ann, "x", "in", quoted("late"), "")
+				}
+			}
+			return nil
+		})
+		w.send("x", "go", "")
+		if !errors.Is(got, kernel.ErrEnded) {
+			t.Errorf("Send = %v; want ErrEnded", got)
+		}
+	})
+}
+
 // An execution whose cancel failed was stopped in the middle, and goes on: it is
 // not cancelled, and nobody else would wake it (C-4.9, K10).
 func TestFailedCancelGoesOn(t *testing.T) {
