@@ -157,7 +157,7 @@ func (p *peers) dropSomewhere(id string, two bool) {
 // SSE-54: streams that open and end, words, entries, closes and the end of the
 // gateway at the same time; the race detector looks on.
 func TestManyStorms(t *testing.T) {
-	rounds := 30
+	rounds := 15
 	if underRace {
 		rounds = 5
 	}

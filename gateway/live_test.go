@@ -95,7 +95,7 @@ func TestStreamWords(t *testing.T) {
 // behind them, and so does the conversation.
 func TestStreamOfAFailingReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newLiveWorld(t, "otherwise\n  say \"I was\"\n  say \" about\"\n  wait 1s\n  fail cut")
+		w := newLiveWorld(t, "otherwise\n  say \"I was about\"\n  wait 1s\n  fail cut")
 		id := w.start()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -53,15 +53,21 @@ func TestPolicyChange(t *testing.T) {
 	secret := errors.New("disk at QWERTZ")
 	for want, failure := range map[string]error{"not found": nil, "internal": secret} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
+			other := newWorld(t) // where the conversation is nobody's, or nobody knows
+			other.store.OnRead(func(string) error { return failure })
+			asked := 0
+			var w *world
+			w = newWorld(t, func(_ *kernel.Config, c *Config) {
+				c.Authenticate = func(r *http.Request) (identity.Principal, error) {
+					if asked++; asked == 2 {
+						w.gateway.client = other.client
+					}
+					return byToken(r)
+				}
+			})
 			id := w.start()
 			begun := time.Now()
 			tape, done := w.stream(t.Context(), id)
-			time.Sleep(reauth - conversation.PollInterval/2)
-			synctest.Wait()
-			other := newWorld(t) // where the conversation is nobody's, or nobody knows
-			other.store.OnRead(func(string) error { return failure })
-			w.gateway.client = other.client
 			if lived := (<-done).Sub(begun); lived > reauth+conversation.PollInterval {
 				t.Errorf("%s: the stream lived %v", want, lived)
 			}
