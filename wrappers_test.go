@@ -13,7 +13,7 @@ import (
 // SSE-6, SSE-7, check 44: whatever stands around an http.ResponseWriter says what is
 // in it, or a stream behind it would have no deadlines and no flush. (A stream that
 // finds none says so: TestStreamNeedsDeadlines of the gateway.)
-func TestResponseWritersUnwrap(t *testing.T) {
+func TestSSE6ResponseWritersUnwrap(t *testing.T) {
 	wrappers, unwrap := map[string]token.Position{}, map[string]bool{}
 	files := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

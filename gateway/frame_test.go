@@ -26,7 +26,7 @@ func TestFrameIsOneEvent(t *testing.T) {
 
 // C-30.2, SSE-43, check 23: the names of events are letters of the alphabet and
 // there are eight of them; none is "open", which a browser says by itself.
-func TestEventNames(t *testing.T) {
+func TestSSE43EventNames(t *testing.T) {
 	want := []event{"status", "partial", "message", "delta", "reset", "closed", "reconnect", "error"}
 	got := []event{eventStatus, eventPartial, eventMessage, eventDelta, eventReset, eventClosed, eventReconnect, eventError}
 	if diff := cmp.Diff(want, got); diff != "" {

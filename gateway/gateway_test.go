@@ -167,7 +167,7 @@ func TestAuthenticate(t *testing.T) {
 
 // C-31.1, SSE-59, check 5: a token in the address opens nothing, on no route, and is
 // never logged.
-func TestTokenInAddress(t *testing.T) {
+func TestSSE59TokenInAddress(t *testing.T) {
 	w := newWorld(t)
 	id := w.start()
 	for _, route := range perID {

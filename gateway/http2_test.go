@@ -108,7 +108,7 @@ func TestHTTP2TooLarge(t *testing.T) {
 // SSE-51: fifty tabs, each with a stream of its own, share one connection of
 // HTTP/2, where HTTP/1.1 would have room for six; each is a principal of its own,
 // or the eighth would be the last (C-32.7).
-func TestHTTP2FiftyTabs(t *testing.T) {
+func TestSSE51FiftyTabs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := limited(t)
 		w.gateway.config.Authenticate = func(r *http.Request) (identity.Principal, error) {

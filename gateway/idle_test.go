@@ -107,7 +107,7 @@ func (p *peers) follow(ctx context.Context, t *testing.T, two bool, id string, t
 // SSE-13: through a day's worth of lifetimes (shortened to two hours), streams that
 // come back again and again cost what they did at the beginning, each as many
 // goroutines.
-func TestSoak(t *testing.T) {
+func TestSSE13Soak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		id := w.start()
@@ -167,7 +167,7 @@ func TestManyWords(t *testing.T) {
 			w.say(id, "go")
 		}
 		after := settled()
-		if grown := after.heap - before.heap - replies*30_000; grown > 2<<20 {
+		if grown := after.heap - before.heap - replies*100_000; grown > 0 {
 			t.Errorf("the heap has grown from %d to %d bytes", before.heap, after.heap)
 		}
 		t.Logf("%+v before, %+v after", before, after)

@@ -13,7 +13,7 @@ import (
 // SSE-44, SSE-49, check 19: behind a reverse proxy, over HTTP/1.1 and over HTTP/2, a
 // stream opens with its status before anything happens, nothing is compressed or
 // held back, and the client's going away is passed on.
-func TestProxied(t *testing.T) {
+func TestSSE44Proxied(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		w := newWorld(t)
 		var protocols http.Protocols

@@ -17,7 +17,7 @@ import (
 // SSE-9: a token that is good for another three seconds opens a stream, which lives
 // until it is asked again; who comes back then is told 401, which ends a native
 // EventSource. Nobody is asked in a hot loop.
-func TestTokenAboutToExpire(t *testing.T) {
+func TestSSE9TokenAboutToExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, until := 0, time.Now().Add(3*time.Second)
 		w := newWorld(t, func(_ *kernel.Config, c *Config) {

@@ -17,7 +17,7 @@ import (
 
 // SSE-23: an empty log, a cursor that stands at the head, and one that lies
 // beyond it: nothing is told again, and what comes is told once.
-func TestStreamAtHead(t *testing.T) {
+func TestSSE23StreamAtHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for _, test := range []struct {
@@ -56,7 +56,7 @@ func TestStreamAtHead(t *testing.T) {
 // SSE-25, SSE-33, C-30.10: a cursor is a place and nothing else. That of another
 // conversation, or one from far ahead, brings no entry of another and tells no
 // newer id than those of the entries.
-func TestForeignCursor(t *testing.T) {
+func TestSSE25ForeignCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		long, short := w.start(), w.start()
@@ -82,7 +82,7 @@ func TestForeignCursor(t *testing.T) {
 }
 
 // SSE-25: to come back costs the same however much lies behind.
-func TestResumeCostsTheSameAtAnyAge(t *testing.T) {
+func TestSSE25ResumeCostsTheSameAtAnyAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		id := w.start()

@@ -78,7 +78,7 @@ func TestManyPostsBesideStalledReader(t *testing.T) {
 // pile up and words flow: in the replay, or behind it. Others of the same
 // conversation get all of it at once. The one who stalled is cut off, drops nothing
 // silently, and finds the rest, with the close, when it comes back.
-func TestStalledReaderComesBack(t *testing.T) {
+func TestSSE19StalledReaderComesBack(t *testing.T) {
 	for _, inReplay := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newLiveWorld(t, "when has \"big\"\n  repeat 200 \""+strings.Repeat("x", 1024)+"\"\notherwise\n  repeat 100 \"word \" 1ms")

@@ -92,7 +92,7 @@ func heap() int {
 // of a replay, cost what may be pending at most, of which the system has taken
 // little; and the one who reads gets all of it. They are not cut here, so that each
 // costs as much as it ever can.
-func TestStalledReadersCost(t *testing.T) {
+func TestSSE17StalledReadersCost(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		for _, replay := range []bool{false, true} {
 			w := newWorld(t)

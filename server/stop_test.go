@@ -66,7 +66,7 @@ func (s *streamer) open(ctx context.Context, two bool, id string, header ...stri
 
 // SSE-53, check 46: a stop with a hundred streams open, over HTTP/1.1 and HTTP/2,
 // ends within its window, and each stream has been told all of its last event.
-func TestStopWithManyStreams(t *testing.T) {
+func TestSSE53StopWithManyStreams(t *testing.T) {
 	w := newWorld(t)
 	w.config.Settings.MaxStreamsPerCaller, w.config.Settings.H2C = 200, true
 	r := w.start()

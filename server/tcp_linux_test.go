@@ -10,7 +10,7 @@ import (
 // SSE-10, SSE-11, check 36, finding 7: each connection that the server accepts gives
 // up a peer that acknowledges nothing for 30 s, and lets the system buffer little
 // for one that does not read.
-func TestConnectionsAreTuned(t *testing.T) {
+func TestSSE10ConnectionsAreTuned(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (v *vanishing) Write(p []byte) (int, error) {
 // SSE-10, SSE-11, check 37: over HTTP/2 a client that vanishes while its stream is
 // idle frees its place within 45 s, since it answers no ping; one that is there keeps
 // it.
-func TestVanishedHTTP2Client(t *testing.T) {
+func TestSSE11VanishedHTTP2Client(t *testing.T) {
 	for _, buffers := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) { vanish(t, buffers) })
 	}
