@@ -106,10 +106,11 @@ func TestStreamEndsStalled(t *testing.T) {
 // maps are there from the beginning.
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newLiveWorld(t, "otherwise\n  say \"One. \"\n  wait 1s\n  say \"Two.\"")
+		w := newLiveWorld(t, "otherwise\n  say \"One. \"\n  wait 1s\n  say \"Two.\"\n  wait 1s")
 		id := w.start()
 		before := w.gateway.Stats()
 		tape, done := w.stream(t.Context(), id)
+		synctest.Wait()
 		w.turn(id, "hello")
 		time.Sleep(10*time.Second + keepAlive)
 		synctest.Wait()
