@@ -14,7 +14,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 TOOL := go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help run chat build test check lint mutants bench
+.PHONY: help run chat build test tools check lint mutants bench
 
 help: ## list these commands
 	@grep -E '^[a-z]+:.* ## ' Makefile | sed -E 's/^([a-z]+):.* ## /make \1|/' | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ build: ## build bin/parley
 
 test: ## run every test, with the race detector where it works; ARGS are flags of go test
 	@go run ./internal/testrun $(ARGS) ./...
+
+tools: ## install what the tests want, where this may
+	@go run ./internal/testrun tools
 
 # Without cgo, so that the linters and the build share one set of compiled packages.
 check: export CGO_ENABLED := 0
