@@ -42,6 +42,7 @@ var layers = [][]string{
 	{"journal/..."},
 	{"identity"},
 	{"fault"},
+	{"internal/contracttest"},
 }
 
 // libraries says which packages may import which library outside their tests.
@@ -73,6 +74,7 @@ var libraries = map[string][]string{
 	"github.com/modelcontextprotocol":     {"tool/mcp"},
 	"github.com/nats-io":                  {"server/..."},
 	"github.com/nats-io/nats-server":      {}, // tests embed it, nothing else
+	"github.com/pb33f":                    {"*test"},
 	"github.com/pelletier/go-toml":        {"server/..."},
 	"github.com/pressly/goose":            {"journal/sqlite/...", "journal/postgres/..."},
 	"github.com/prometheus/client_golang": {"server/...", "gateway/..."},

@@ -146,7 +146,7 @@ func TestClientOverCutStreams(t *testing.T) {
 	var all sync.WaitGroup
 	for after := 320; after < 1200; after += 61 { // the first entry gets through
 		all.Go(func() {
-			server := httptest.NewServer(cutter{w.gateway, after})
+			server := httptest.NewServer(cutter{w.handler, after})
 			defer server.Close()
 			c := dial(t, server, "ann@acme")
 			var got []int

@@ -79,7 +79,7 @@ func TestStreamWords(t *testing.T) {
 		again := &tape{}
 		r := request("GET", "/v1/conversations/"+id+"/events?cursor=99.0", "ann@acme", "").WithContext(ctx)
 		var all sync.WaitGroup
-		all.Go(func() { w.gateway.ServeHTTP(again, r) })
+		all.Go(func() { w.handler.ServeHTTP(again, r) })
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"status"}, again.heard()); diff != "" {
 			t.Errorf("behind the end (-want +got):\n%s", diff)
@@ -164,7 +164,7 @@ func TestNoWordsBehindRecord(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			w.gateway.ServeHTTP(tape, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx))
+			w.handler.ServeHTTP(tape, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx))
 		})
 		time.Sleep(time.Minute)
 		if diff := cmp.Diff([]string{"status", "message # go", "message # a b c"}, tape.heard()); diff != "" {
@@ -260,7 +260,7 @@ func TestTooManyReaders(t *testing.T) {
 			<-ended
 		}
 		again := &tape{}
-		w.gateway.ServeHTTP(again, request("HEAD", "/v1/conversations/"+id+"/events", "ann@acme", ""))
+		w.handler.ServeHTTP(again, request("HEAD", "/v1/conversations/"+id+"/events", "ann@acme", ""))
 		if synctest.Wait(); again.code != 200 {
 			t.Errorf("after they left: %d", again.code)
 		}

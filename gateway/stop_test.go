@@ -48,7 +48,7 @@ func (w *world) resume(id, last string) (seen *tape, leave func()) {
 	r.Header.Set("Last-Event-ID", last)
 	seen = &tape{}
 	var open sync.WaitGroup
-	open.Go(func() { w.gateway.ServeHTTP(seen, r) })
+	open.Go(func() { w.handler.ServeHTTP(seen, r) })
 	synctest.Wait()
 	return seen, func() { cancel(); open.Wait() }
 }

@@ -185,7 +185,7 @@ func TestStreamCursors(t *testing.T) {
 			r.Header.Set("Last-Event-ID", test.header)
 		}
 		got := &tape{onFlush: func(*tape) { cancel() }}
-		w.gateway.ServeHTTP(got, r)
+		w.handler.ServeHTTP(got, r)
 		cancel()
 		if got.code != test.want || test.want == 204 && got.text() != "" {
 			t.Errorf("Last-Event-ID %.30q, query %q: %d %q; want %d", test.header, test.query, got.code, got.text(), test.want)
@@ -244,7 +244,7 @@ func TestStreamHead(t *testing.T) {
 	}
 	response.Body.Close()
 	got := &tape{}
-	w.gateway.ServeHTTP(got, request("HEAD", "/v1/conversations/"+id+"/events", "ann@acme", "")) // returns
+	w.handler.ServeHTTP(got, request("HEAD", "/v1/conversations/"+id+"/events", "ann@acme", "")) // returns
 	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/event-stream" || got.text() != "" {
 		t.Errorf("HEAD: %d %v, body %q", response.StatusCode, response.Header, got.text())
 	}
@@ -314,7 +314,7 @@ func TestStreamsLeaveNothing(t *testing.T) {
 				for range 50 {
 					ctx, cancel := context.WithCancel(t.Context())
 					got := &tape{onFlush: func(*tape) { cancel() }}
-					w.gateway.ServeHTTP(got, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx))
+					w.handler.ServeHTTP(got, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx))
 					cancel()
 				}
 			})
@@ -365,7 +365,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 	path := "/v1/conversations/" + id + "/events"
 	got := &tape{}
-	w.gateway.ServeHTTP(got, request("GET", path, "ann@acme", ""))
+	w.handler.ServeHTTP(got, request("GET", path, "ann@acme", ""))
 	if got.code != 200 || !regexp.MustCompile(`^event: reconnect\nretry: \d{4,5}\ndata: \{\}\n\n$`).MatchString(got.text()) {
 		t.Errorf("beyond the limit: %d %q; want 200 with a reconnect alone", got.code, got.text())
 	}
@@ -377,7 +377,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	leaves[0]()
 	ctx, cancel := context.WithCancel(t.Context())
 	got = &tape{onFlush: func(*tape) { cancel() }}
-	w.gateway.ServeHTTP(got, request("GET", path, "ann@acme", "").WithContext(ctx))
+	w.handler.ServeHTTP(got, request("GET", path, "ann@acme", "").WithContext(ctx))
 	if names := got.events(); len(names) == 0 || names[0] != "status" {
 		t.Errorf("with a place free again: %v", names)
 	}
@@ -395,7 +395,7 @@ func TestPanics(t *testing.T) {
 				t.Errorf("the handler panics with %v; want ErrAbortHandler", r)
 			}
 		}()
-		w.gateway.ServeHTTP(got, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", ""))
+		w.handler.ServeHTTP(got, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", ""))
 	}()
 	if w.open() != 0 || strings.Contains(got.text(), "QWERTZ") {
 		t.Errorf("after the panic %d streams are open; the tape says %q", w.open(), got.text())

@@ -26,7 +26,7 @@ func (w *world) stream(ctx context.Context, id string) (*tape, <-chan time.Time)
 	tape, done := &tape{}, make(chan time.Time, 1)
 	r := request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx)
 	go func() {
-		w.gateway.ServeHTTP(tape, r)
+		w.handler.ServeHTTP(tape, r)
 		done <- time.Now()
 	}()
 	return tape, done
@@ -169,7 +169,7 @@ func TestStreamWithoutNotifications(t *testing.T) {
 // piped is a server in a bubble.
 func (w *world) piped(t *testing.T, change ...func(*http.Server)) (*http.Server, *pipeListener) {
 	listener := newPipeListener()
-	server := &http.Server{Handler: w.gateway}
+	server := &http.Server{Handler: w.handler}
 	for _, change := range change {
 		change(server)
 	}

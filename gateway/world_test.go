@@ -32,6 +32,7 @@ type world struct {
 	rt      *kernel.Runtime
 	client  *conversation.Client
 	gateway *Gateway
+	handler http.Handler // the gateway, every exchange held against the contract
 
 	mu       sync.Mutex
 	logged   bytes.Buffer
@@ -149,12 +150,13 @@ func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conver
 	if w.gateway, err = New(config); err != nil {
 		t.Fatal(err)
 	}
+	w.handler = contract.Watch(w.gateway, func(err error) { t.Errorf("docs/openapi.yaml: %v", err) })
 	return w
 }
 
 // serve puts the gateway behind a real server.
 func (w *world) serve(change ...func(*http.Server)) *httptest.Server {
-	server := httptest.NewUnstartedServer(w.gateway)
+	server := httptest.NewUnstartedServer(w.handler)
 	for _, change := range change {
 		change(server.Config)
 	}
@@ -251,7 +253,7 @@ func raw(t testing.TB, server *httptest.Server) (net.Conn, *bufio.Reader) {
 func (w *world) ask(r *http.Request) *httptest.ResponseRecorder {
 	w.t.Helper()
 	got := httptest.NewRecorder()
-	w.gateway.ServeHTTP(got, r)
+	w.handler.ServeHTTP(got, r)
 	return got
 }
 
