@@ -73,7 +73,7 @@ func (c *walk) each(t *testing.T, id func() string, visit func(operation string,
 // answers asks and wants a status.
 func (w *world) answers(r *http.Request, want int) {
 	w.t.Helper()
-	got := &tape{deadline: time.Unix(1, 0)} // no connection is behind it
+	got := &tape{}
 	w.handler.ServeHTTP(got, r)
 	if got.code != want {
 		w.t.Errorf("%s %s: %d %s; want %d", r.Method, r.URL, got.code, got.text(), want)

@@ -50,7 +50,9 @@ func (c *Contract) values(schema place) []any {
 	return values
 }
 
-func valueOf(schema place, value any) string { return fmt.Sprintf("value %s %v", schema.pointer, value) }
+func valueOf(schema place, value any) string {
+	return fmt.Sprintf("value %s %v", schema.pointer, value)
+}
 
 // branches are the schemas of which a value fits one.
 func (c *Contract) branches(schema place) (all []place) {
