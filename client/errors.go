@@ -69,7 +69,7 @@ func (e *Error) Unwrap() error {
 }
 
 var sentinels = []*fault.Error{
-	conversation.ErrClosed, conversation.ErrQueueFull, conversation.ErrInvalidCursor,
+	conversation.ErrClosed, conversation.ErrQueueFull, conversation.ErrTooManyReaders, conversation.ErrInvalidCursor,
 	ErrUnauthorized, ErrForbidden, ErrBadRequest, ErrTooLarge, ErrTooMany, ErrInternal, ErrUnavailable,
 }
 
@@ -85,6 +85,8 @@ func (e *Error) sentinel() *fault.Error {
 		return conversation.ErrNotFound
 	case e.Code == ErrBadRequest.Code && slices.Contains(turnFaults, conversation.TurnFault(e.Reason)):
 		return conversation.ErrInvalidTurn
+	case e.Code == "method not allowed", e.Code == "unsupported media type": // of a client that is not this one
+		return ErrBadRequest
 	}
 	for _, sentinel := range sentinels {
 		if sentinel.Code == e.Code {
