@@ -181,6 +181,7 @@ func (e *Edge) Guard(methods []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{w: w, r: r}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store") // caches may keep a 405 unless they are told not to
 		err := e.admit(w, r)
 		switch {
 		case err != nil:

@@ -184,7 +184,7 @@ func TestClientWithTokensThatExpire(t *testing.T) {
 // trouble that passes.
 func TestClientOverTLS(t *testing.T) {
 	w := newWorld(t)
-	server := httptest.NewUnstartedServer(w.gateway)
+	server := httptest.NewUnstartedServer(w.handler)
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains of the second client
 	server.StartTLS()

@@ -115,6 +115,7 @@ func probe(w http.ResponseWriter, ok bool) {
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store") // caches may keep a 404 unless they are told not to
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, `{"error":"`+code+`"}`+"\n")
 }

@@ -46,7 +46,8 @@ func newHall(t *testing.T, i *issuer.Issuer) *hall {
 	h := &hall{t: t, dir: dir, log: &logged{}}
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	h.callers = &callers{ring: dir.Keyring(), issuer: i, log: log, cookie: func(*http.Request) string { return "parley_7275" }}
-	h.handler = newSessions(h.callers, dir, func(*http.Request) bool { return h.isTLS }, log).behind(edge)
+	sessions := newSessions(h.callers, dir, func(*http.Request) bool { return h.isTLS }, log).behind(edge)
+	h.handler = contract.Watch(sessions, func(err error) { t.Errorf("docs/openapi.yaml: %v", err) })
 	return h
 }
 
