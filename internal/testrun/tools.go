@@ -29,6 +29,11 @@ var tools = []tool{
 		packages: []string{"nginx-light"},
 	},
 	{
+		purpose:  "the commands in the documentation",
+		anyOf:    []string{"curl"},
+		packages: []string{"curl"},
+	},
+	{
 		purpose:  "the tests in a browser",
 		anyOf:    []string{"chromium", "chromium-browser", "google-chrome"},
 		packages: []string{"chromium"},

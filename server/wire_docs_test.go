@@ -1,0 +1,154 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-run/parley/server/datadir"
+)
+
+// block is a piece of docs/http.md in a fence.
+type block struct{ language, text string }
+
+// blocks are the pieces of docs/http.md.
+func blocks(t *testing.T) (all []block) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		all = append(all, block{m[1], m[2]})
+	}
+	return all
+}
+
+// changing is what is another one each time.
+var changing = regexp.MustCompile(`[a-z2-7]{26}|\d{4}-\d\d-\d\dT[0-9:.]+Z|"\d+\.\d+"`)
+
+// The commands of docs/http.md do what stands behind them there.
+func TestCommandsOfDocument(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		if os.Getenv("CI") == "true" { // in CI what is missing fails
+			t.Fatal(err)
+		}
+		t.Skipf("%v: docs/http.md is not tried", err)
+	}
+	s := newWorld(t).start()
+	defer s.end()
+	token, err := datadir.ReadToken(s.Directory().OwnTokenFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "\n--8<--\n"
+	var script, want strings.Builder
+	for _, b := range blocks(t) {
+		switch b.language {
+		case "sh":
+			script.WriteString("printf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n" + b.text)
+			want.WriteString(mark)
+		case "json":
+			want.WriteString(b.text)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", script.String())
+	cmd.Env = append(os.Environ(), "URL="+s.URL(), "TOKEN="+token.Reveal())
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("%s: %v\n%s", curl, err, stderr.Bytes())
+	}
+	got, wanted := strings.Split(string(out), mark), strings.Split(want.String(), mark)
+	if len(got) != len(wanted) {
+		t.Fatalf("%d pieces, want %d:\n%s", len(got), len(wanted), out)
+	}
+	for i := range got {
+		if wanted[i] == "" { // the stream, which the document shows in part
+			continue
+		}
+		plain := func(text string) string { return changing.ReplaceAllString(strings.TrimSpace(text), "…") }
+		if diff := cmp.Diff(plain(wanted[i]), plain(got[i])); diff != "" {
+			t.Errorf("docs/http.md (-document +server):\n%s", diff)
+		}
+	}
+	if !strings.Contains(string(out), "event: status") || !strings.Contains(string(out), `"status":"complete"`) {
+		t.Errorf("the stream is %s", out)
+	}
+}
+
+// docsPage logs in and uses the functions of docs/http.md, each on a conversation
+// that is over.
+const docsPage = `<p id="seen"></p><script>
+%s
+const [id, token, code] = %q.split(" ");
+const show = {
+  entry: (e) => { seen.textContent += e.role + "; "; },
+  words: () => {}, lost: () => { seen.textContent += "lost; "; },
+  over: async () => {
+    seen.textContent += "over; ";
+    for await (const e of events("/v1/conversations/" + id + "/events", token, "0.0")) seen.textContent += e.event + "; ";
+    seen.textContent += "end";
+  },
+};
+fetch("/session", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({code})}).then(() => share(id, show));
+</script>`
+
+// The functions of docs/http.md work in a real browser (SSE-51: share).
+func TestScriptsOfDocument(t *testing.T) {
+	s, err := New(t.Context(), newWorld(t).config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts strings.Builder
+	for _, b := range blocks(t) {
+		if b.language == "js" {
+			scripts.WriteString(b.text)
+		}
+	}
+	own, arguments := s.http.Handler, ""
+	s.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/test" {
+			own.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, docsPage, scripts.String(), arguments)
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{Server: s, t: t, stop: stop, done: make(chan error, 1)}
+	go func() { r.done <- s.Run(ctx) }()
+	defer r.end()
+	token, err := datadir.ReadToken(s.Directory().OwnTokenFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, err := s.Directory().CreateLink(t.Context(), Owner, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := r.me().Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, r.me(), id, "hello")
+	if err := r.me().Close(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	arguments = id + " " + token.Reveal() + " " + code.Reveal()
+	const want = "user; assistant; over; status; message; message; closed; end"
+	if page := browse(t, s.URL()+"/test"); !strings.Contains(page, `<p id="seen">`+want+"</p>") {
+		t.Errorf("the page shows:\n%s\nwant %s", page, want)
+	}
+}
