@@ -85,7 +85,7 @@ func TestContract(t *testing.T) {
 		ask(503, method, code, from("192.0.2.7:1"), in)
 	}
 	probes(t, c)
-	for _, prefix := range []string{"/session", "/healthz", "/readyz"} {
+	for _, prefix := range []string{"/session", "/healthz", "/readyz", "/metrics"} {
 		for _, unseen := range c.Unseen(prefix) {
 			if !strings.HasPrefix(unseen, "header ") || !strings.HasSuffix(unseen, "/AllowCredentials") { // shown by the gateway's walk
 				t.Errorf("in the document, and no answer shows it: %s", unseen)
@@ -113,6 +113,11 @@ func probes(t *testing.T, c *contracttest.Contract) {
 		ask(200, "HEAD", path)
 		ask(405, "POST", path)
 	}
+	near := httptest.NewRequest("GET", running.URL()+"/metrics", nil)
+	near.RemoteAddr = "127.0.0.1:1"
+	handler.ServeHTTP(httptest.NewRecorder(), near)
+	ask(401, "GET", "/metrics") // from elsewhere
+	ask(405, "POST", "/metrics")
 	ask(404, "GET", "/nothing")
 	ask(401, "GET", "/v1/conversations")
 	running.end()

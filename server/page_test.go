@@ -11,22 +11,29 @@ import (
 	"time"
 )
 
-// browse opens an address in Chromium and returns what the page holds when its
-// requests are answered.
-func browse(t *testing.T, address string) string {
+// chromium is the command that runs Chromium until ctx is done.
+func chromium(ctx context.Context, t *testing.T, arguments ...string) *exec.Cmd {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
+	program, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("chromium is not installed")
 		}
 		t.Skip("chromium is not installed")
 	}
-	cmd := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-		"--virtual-time-budget=10000", "--dump-dom", address)
+	cmd := exec.CommandContext(ctx, program, append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(),
+	}, arguments...)...)
 	cmd.WaitDelay = 10 * time.Second
-	page, err := cmd.Output()
+	return cmd
+}
+
+// browse opens an address in Chromium and returns what the page holds when its
+// requests are answered.
+func browse(t *testing.T, address string) string {
+	t.Helper()
+	page, err := chromium(t.Context(), t, "--virtual-time-budget=10000", "--dump-dom", address).Output()
 	if err != nil {
 		t.Fatalf("chromium: %v", err)
 	}

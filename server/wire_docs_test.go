@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -90,16 +91,17 @@ func TestCommandsOfDocument(t *testing.T) {
 
 // docsPage logs in and uses the functions of docs/http.md, each on a conversation
 // that is over.
-const docsPage = `<p id="seen"></p><script>
+const docsPage = `<script>
 %s
+let seen = "";
 const [id, token, code] = %q.split(" ");
 const show = {
-  entry: (e) => { seen.textContent += e.role + "; "; },
-  words: () => {}, lost: () => { seen.textContent += "lost; "; },
+  entry: (e) => { seen += e.role + "; "; },
+  words: () => {}, lost: () => { seen += "lost; "; },
   over: async () => {
-    seen.textContent += "over; ";
-    for await (const e of events("/v1/conversations/" + id + "/events", token, "0.0")) seen.textContent += e.event + "; ";
-    seen.textContent += "end";
+    seen += "over; ";
+    for await (const e of events("/v1/conversations/" + id + "/events", token, "0.0")) seen += e.event + "; ";
+    fetch("/seen", {method: "POST", body: seen});
   },
 };
 fetch("/session", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({code})}).then(() => share(id, show));
@@ -117,14 +119,18 @@ func TestScriptsOfDocument(t *testing.T) {
 			scripts.WriteString(b.text)
 		}
 	}
-	own, arguments := s.http.Handler, ""
+	own, arguments, seen := s.http.Handler, "", make(chan string, 1)
 	s.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/test" {
+		switch r.URL.Path {
+		case "/test":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprintf(w, docsPage, scripts.String(), arguments)
+		case "/seen":
+			text, _ := io.ReadAll(r.Body)
+			seen <- string(text)
+		default:
 			own.ServeHTTP(w, r)
-			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprintf(w, docsPage, scripts.String(), arguments)
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{Server: s, t: t, stop: stop, done: make(chan error, 1)}
@@ -147,8 +153,20 @@ func TestScriptsOfDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	arguments = id + " " + token.Reveal() + " " + code.Reveal()
-	const want = "user; assistant; over; status; message; message; closed; end"
-	if page := browse(t, s.URL()+"/test"); !strings.Contains(page, `<p id="seen">`+want+"</p>") {
-		t.Errorf("the page shows:\n%s\nwant %s", page, want)
+	open, shut := context.WithTimeout(t.Context(), time.Minute)
+	defer shut()
+	browser := chromium(open, t, "--remote-debugging-port=0", r.URL()+"/test") // which keeps it open
+	if err := browser.Start(); err != nil {
+		t.Fatal(err)
+	}
+	got := "nothing"
+	select {
+	case got = <-seen:
+	case <-open.Done():
+	}
+	shut()
+	_ = browser.Wait() // it was killed
+	if want := "user; assistant; over; status; message; message; closed; "; got != want {
+		t.Errorf("the page has seen %s; want %s", got, want)
 	}
 }

@@ -74,7 +74,7 @@ func TestCheck(t *testing.T) {
 		{"GET", "/talk/ann?way=up", 200, http.Header{"Content-Type": {"application/json"}, "X-Kind": {"a"}}, `{"word":"yes"}`, ""},
 		{"HEAD", "/talk/ann?way=", 200, http.Header{"Content-Type": {"application/json"}, "X-Kind": {"a"}}, ``, ""},
 		{"GET", "/talk/ann", 200, http.Header{"Content-Type": {"application/json"}, "X-Kind": {"c"}}, `{"word":"yes"}`, `header X-Kind is "c"`},
-		{"GET", "/talk/ann", 200, http.Header{"Content-Type": {"application/json"}, "X-Kind": {"a", "b"}}, `{"word":"yes"}`, `2 times`},
+		{"GET", "/talk/ann", 200, http.Header{"Content-Type": {"application/json"}, "X-Kind": {"a", "b"}}, `{"word":"yes"}`, `is "a, b"`},
 		{"GET", "/talk/ann", 200, http.Header{"Content-Type": {"application/json"}}, `{"word":"yes"}`, "header X-Kind is missing"},
 		{"GET", "/talk/ann", 200, http.Header{"Content-Type": {"application/json"}, "X-Kind": {"a"}, "X-New": {"1"}}, `{"word":"yes"}`, "header X-New is not"},
 		{"GET", "/talk/ann", 200, http.Header{"Content-Type": {"application/json"}, "X-Kind": {"a"}}, `{"word":"perhaps"}`, "/word"},
