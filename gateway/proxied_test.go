@@ -21,7 +21,7 @@ func TestSSE44Proxied(t *testing.T) {
 		protocols.SetUnencryptedHTTP2(two)
 		left := make(chan int, 1)
 		backend := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			w.gateway.ServeHTTP(rw, r)
+			w.handler.ServeHTTP(rw, r)
 			left <- r.ProtoMajor
 		}))
 		backend.Config.Protocols = &protocols

@@ -132,7 +132,7 @@ func TestTenantsWords(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			w.gateway.ServeHTTP(other, request("GET", "/v1/conversations/"+theirs+"/events", "ann@evil", "").WithContext(ctx))
+			w.handler.ServeHTTP(other, request("GET", "/v1/conversations/"+theirs+"/events", "ann@evil", "").WithContext(ctx))
 		}()
 		synctest.Wait()
 		for id, text := range map[string]string{mine: "apples", theirs: "pears"} {

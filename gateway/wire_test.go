@@ -130,7 +130,7 @@ func TestFlushedEventsAreWhole(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			w.gateway.ServeHTTP(seen, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", ""))
+			w.handler.ServeHTTP(seen, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", ""))
 		}()
 		w.say(id, "more")
 		w.end(id)
