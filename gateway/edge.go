@@ -55,13 +55,13 @@ func NewEdge(config EdgeConfig) (*Edge, error) {
 	for _, host := range config.AllowedHosts {
 		name, port := splitHost(host)
 		if name == "" || strings.ContainsAny(name+port, "/@?#*[] ") {
-			return nil, fmt.Errorf("host %q: it is a name or an address, with a port or without, such as chat.example.org", host)
+			return nil, fmt.Errorf("allowed host %q: it is a name or an address, with a port or without, such as chat.example.org", host)
 		}
 		e.hosts = append(e.hosts, joinHost(name, port))
 	}
 	for _, origin := range config.AllowedOrigins {
 		if err := checkOrigin(origin); err != nil {
-			return nil, fmt.Errorf("origin %q: %w", origin, err)
+			return nil, fmt.Errorf("allowed origin %q: %w", origin, err)
 		}
 		e.origins = append(e.origins, origin)
 	}

@@ -48,7 +48,7 @@ func newDoor(s Settings) (door, error) {
 		if d.public, err = parsePublicURL(s.PublicURL); err != nil {
 			return door{}, err
 		}
-		d.edge.AllowedHosts = slices.Concat(d.edge.AllowedHosts, []string{d.public.Host})
+		d.edge.AllowedHosts = slices.Concat(d.edge.AllowedHosts, []string{d.public.Hostname()}) // under any port: a proxy may leave it out
 		d.edge.AllowedOrigins = slices.Concat(d.edge.AllowedOrigins, []string{d.public.String()})
 	}
 	if _, err := gateway.NewEdge(d.edge); err != nil {

@@ -49,6 +49,9 @@ func TestDoor(t *testing.T) {
 		{Settings{PublicURL: "https://Chat.Example.org/"}, local, "chat.example.org", "https://chat.example.org", 200},
 		{Settings{PublicURL: "https://chat.example.org:443"}, local, "chat.example.org", "https://chat.example.org", 200},
 		{Settings{PublicURL: "https://chat.example.org"}, local, "chat.example.org", "http://chat.example.org", 403},
+		{Settings{PublicURL: "https://chat.example.org:8443"}, local, "chat.example.org", "https://chat.example.org:8443", 200}, // nginx's $host has no port
+		{Settings{PublicURL: "https://chat.example.org:8443"}, local, "chat.example.org:8443", "https://chat.example.org", 403},
+		{Settings{PublicURL: "https://[2001:db8::7]:8443"}, local, "[2001:db8::7]", "https://[2001:db8::7]:8443", 200},
 		{Settings{PublicURL: "https://chat.example.org"}, wide, "other.example", "", 403},
 	} {
 		d, err := newDoor(test.settings)
@@ -86,7 +89,7 @@ func TestDoorSettings(t *testing.T) {
 		`trusted_proxies has "10.0.0.0/99`: {TrustedProxies: []string{"127.0.0.1", "10.0.0.0/99"}},
 		"trusted_proxies has":              {TrustedProxies: []string{"nginx"}},
 		`host "https://a"`:                 {AllowedHosts: []string{"https://a"}},
-		`origin "*"`:                       {AllowedOrigins: []string{"*"}},
+		`allowed origin "*"`:               {AllowedOrigins: []string{"*"}},
 		"tls_cert and tls_key go":          {TLSCert: "cert.pem"},
 		"h2c is HTTP/2 without TLS":        {TLSCert: "cert.pem", TLSKey: "key.pem", H2C: true},
 		"TLS: stat nowhere.pem":            {TLSCert: "nowhere.pem", TLSKey: "nowhere.key"},
