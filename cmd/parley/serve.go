@@ -50,7 +50,7 @@ type serveCommand struct {
 	PublicURL string `env:"PARLEY_PUBLIC_URL" placeholder:"URL" help:"Where people meet the server, if that is elsewhere, such as https://chat.example.org."`
 	TLSCert   string `env:"PARLEY_TLS_CERT" placeholder:"FILE" help:"Certificate, in PEM; with it the server speaks TLS alone."`
 	TLSKey    string `env:"PARLEY_TLS_KEY" placeholder:"FILE" help:"Key of the certificate, in PEM."`
-	H2C       bool   `name:"h2c" env:"PARLEY_H2C" help:"Take HTTP/2 without TLS too."`
+	H2C       *bool  `name:"h2c" env:"PARLEY_H2C" help:"Take HTTP/2 without TLS too."`
 }
 
 // Run serves until a signal, or until the journal fails.
@@ -86,18 +86,21 @@ func (c *serveCommand) override(s *server.Settings) {
 	s.Listen = cmp.Or(c.Listen, s.Listen)
 	s.PublicURL = cmp.Or(c.PublicURL, s.PublicURL)
 	s.TLSCert, s.TLSKey = cmp.Or(c.TLSCert, s.TLSCert), cmp.Or(c.TLSKey, s.TLSKey)
-	s.H2C = s.H2C || c.H2C
+	if c.H2C != nil {
+		s.H2C = *c.H2C
+	}
 }
 
 // greeting is the line of a start: where the server is, where its token lies,
 // and how to talk with it.
 func greeting(s *server.Server) string {
-	data := ""
+	chat, link := "make chat", "parley link"
 	if standard, err := datadir.Default(); err != nil || standard != s.Directory().Path() {
-		data = fmt.Sprintf(` ARGS="--data %s"`, s.Directory().Path())
+		flag := "--data " + s.Directory().Path()
+		chat, link = fmt.Sprintf("%s ARGS=%q", chat, flag), link+" "+flag
 	}
-	return fmt.Sprintf("parley serves at %s; the token of %q lies in %s; make chat%s talks with it, parley link prints a link to the page",
-		s.URL(), server.Owner.Actor, s.Directory().OwnTokenFile(), data)
+	return fmt.Sprintf("parley serves at %s; the token of %q lies in %s; %s talks with it, %s prints a link to the page",
+		s.URL(), server.Owner.Actor, s.Directory().OwnTokenFile(), chat, link)
 }
 
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM, unless

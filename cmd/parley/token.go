@@ -28,10 +28,10 @@ func (f dataFlags) directory() (datadir.Dir, error) {
 
 type tokenCreate struct {
 	dataFlags
-	Actor      string        `required:"" placeholder:"NAME" help:"Who may use it."`
-	Tenant     *string       `placeholder:"T" help:"The tenant that the actor belongs to."`
-	OnBehalfOf *string       `placeholder:"X" help:"The one for whom the actor acts, as a delegate."`
-	Expires    time.Duration `placeholder:"TIME" help:"How long it stands, such as 720h; until it is revoked unless named."`
+	Actor      string         `required:"" placeholder:"NAME" help:"Who may use it."`
+	Tenant     *string        `placeholder:"T" help:"The tenant that the actor belongs to."`
+	OnBehalfOf *string        `placeholder:"X" help:"The one for whom the actor acts, as a delegate."`
+	Expires    *time.Duration `placeholder:"TIME" help:"How long it stands, such as 720h; until it is revoked unless named."`
 }
 
 // Run makes a token and prints its secret.
@@ -42,9 +42,9 @@ func (c *tokenCreate) Run(ctx context.Context, terminal console) error {
 	}
 	owner := identity.Identity{Actor: c.Actor, Tenant: field(c.Tenant), OnBehalfOf: field(c.OnBehalfOf)}
 	create := dir.CreateToken
-	if c.Expires != 0 {
+	if c.Expires != nil {
 		create = func(ctx context.Context, owner identity.Identity) (datadir.Token, identity.Secret, error) {
-			return dir.CreateTokenFor(ctx, owner, c.Expires)
+			return dir.CreateTokenFor(ctx, owner, *c.Expires)
 		}
 	}
 	_, secret, err := create(ctx, owner)
