@@ -19,6 +19,7 @@ const clockSkew = time.Minute
 var (
 	errClaims   = errors.New("its claims are no JSON object that can be read")
 	errAudience = errors.New("it is made for another audience; see audience in [oidc]")
+	errNoEnd    = errors.New("it has no end; set the issuer to give its tokens an exp")
 	errTime     = errors.New("it is over, or not yet valid")
 	errActor    = errors.New("its actor claim is no text of 1 to 256 bytes; see actor_claim in [oidc]")
 	errTenant   = errors.New("its tenant claim is no text of 1 to 256 bytes; see tenant_claim in [oidc]")
@@ -66,12 +67,12 @@ func text(value jsontext.Value) (string, bool) {
 	return s, s != "" && len(s) <= identity.MaxFieldBytes
 }
 
-// interval returns until when the claims hold, and errTime if that is not now. A
-// JWT without an end is refused.
+// interval returns until when the claims hold, errTime if that is not now, and
+// errNoEnd where nothing says it: a JWT without an end is refused.
 func interval(claims map[string]jsontext.Value, now time.Time) (until time.Time, err error) {
 	until, ok := instant(claims["exp"])
 	if !ok {
-		return time.Time{}, errTime
+		return time.Time{}, errNoEnd
 	}
 	until = until.Add(clockSkew)
 	if !now.Before(until) {
