@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,12 +120,13 @@ func TestScriptsOfDocument(t *testing.T) {
 			scripts.WriteString(b.text)
 		}
 	}
-	own, arguments, seen := s.http.Handler, "", make(chan string, 1)
+	own, seen := s.http.Handler, make(chan string, 1)
+	var arguments atomic.Value
 	s.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/test":
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprintf(w, docsPage, scripts.String(), arguments)
+			fmt.Fprintf(w, docsPage, scripts.String(), arguments.Load())
 		case "/seen":
 			text, _ := io.ReadAll(r.Body)
 			seen <- string(text)
@@ -152,7 +154,7 @@ func TestScriptsOfDocument(t *testing.T) {
 	if err := r.me().Close(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	arguments = id + " " + token.Reveal() + " " + code.Reveal()
+	arguments.Store(id + " " + token.Reveal() + " " + code.Reveal())
 	open, shut := context.WithTimeout(t.Context(), time.Minute)
 	defer shut()
 	browser := chromium(open, t, "--remote-debugging-port=0", r.URL()+"/test") // which keeps it open
