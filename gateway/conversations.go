@@ -122,9 +122,23 @@ func (g *Gateway) history(x *exchange) error {
 	if options.Cursor, err = q.cursor(); err != nil {
 		return err
 	}
+	renders, err := q.renders()
+	if err != nil {
+		return err
+	}
 	page, err := g.client.History(x.r.Context(), x.caller, x.id, options)
 	if err != nil {
 		return err
 	}
-	return x.answer(http.StatusOK, page)
+	if !renders {
+		return x.answer(http.StatusOK, page)
+	}
+	entries := make([]rendered, len(page.Entries))
+	for i, record := range page.Entries {
+		entries[i] = g.render(record)
+	}
+	return x.answer(http.StatusOK, struct {
+		conversation.Page
+		Entries []rendered `json:"entries"`
+	}{page, entries})
 }

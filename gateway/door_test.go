@@ -112,6 +112,8 @@ func TestBadRequests(t *testing.T) {
 		{"GET", "/history?limit=99999999999999999999", "", "limit-invalid"},
 		{"GET", "/history?maxScan=1.5", "", "maxScan-invalid"},
 		{"GET", "/history?direction=QWERTZ", "", "direction-invalid"},
+		{"GET", "/history?render=QWERTZ", "", "render-invalid"},
+		{"GET", "/events?render=QWERTZ", "", "render-invalid"},
 		{"GET", "/history?QWERTZ=%zz", "", "query-malformed"},
 		{"GET", "/history?limit=1&limit=2", "", "query-repeated"},
 		{"GET", "/history?cursor=QWERTZ", "", "InvalidCursorError"},

@@ -43,6 +43,12 @@ type Config struct {
 	MaxStreamsPerCaller int // of one identity; DefaultMaxStreamsPerCaller if 0 (C-32.7)
 	PostsPerMinute      int // of one identity; DefaultPostsPerMinute if 0 (C-32.9)
 
+	// HTML makes HTML of a whole answer, for the clients that ask for it with
+	// render=html, such as the page of package web. It must let nothing through
+	// that could run or load anything (C-30.13); "" means that the answer is shown as
+	// text. Nil makes none.
+	HTML func(text string) string
+
 	// OnError is told what an answer hides behind its errorId (C-29.10). If it is
 	// nil the error is logged.
 	OnError func(errorID string, err error)

@@ -81,7 +81,7 @@ func (g *Gateway) turnAway(x *exchange) error {
 // prepare does all that can still be answered without a stream. It returns
 // neither stream nor error where it has given the answer.
 func (g *Gateway) prepare(x *exchange) (*stream, error) {
-	from, err := x.streamCursor()
+	from, renders, err := x.streamQuery()
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 		tail.Close()
 		return nil, err
 	}
-	s := &stream{gateway: g, x: x, pipe: newPipe(x, &g.streams), tail: tail, live: live}
+	s := &stream{gateway: g, x: x, pipe: newPipe(x, &g.streams), tail: tail, live: live, renders: renders}
 	s.news, err = tail.Read(ctx)
 	for err == nil && from != nil && s.news.More && len(s.news.Entries) == 0 {
 		s.news, err = tail.Read(ctx) // is there anything behind the cursor?
@@ -127,21 +127,25 @@ type opening struct {
 // now is the time as records have it.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// streamCursor is where a stream goes on: the header that a browser sends when
-// it comes back, which is newer than the address that it repeats, else the
-// query (C-30.4).
-func (x *exchange) streamCursor() (*conversation.Cursor, error) {
+// streamQuery is where a stream goes on, and whether its client asks for HTML. The
+// header that a browser sends when it comes back is newer than the address that it
+// repeats, and stands over one that cannot be read (C-30.4).
+func (x *exchange) streamQuery() (from *conversation.Cursor, renders bool, err error) {
+	q, unread := x.query()
 	switch last := x.r.Header.Values("Last-Event-ID"); {
 	case len(last) > 1:
-		return nil, conversation.ErrInvalidCursor
+		err = conversation.ErrInvalidCursor
 	case len(last) == 1 && last[0] != "":
-		return parseCursor(last[0])
+		from, err = parseCursor(last[0])
+	case unread != nil:
+		err = unread
+	default:
+		from, err = q.cursor()
 	}
-	q, err := x.query()
-	if err != nil {
-		return nil, err
+	if err == nil && unread == nil {
+		renders, err = q.renders()
 	}
-	return q.cursor()
+	return from, renders, err
 }
 
 // stream is one open stream. All of it happens on the goroutine of its request.
@@ -156,6 +160,7 @@ type stream struct {
 	pipe    *pipe
 	tail    *conversation.Tail
 	live    *conversation.Live
+	renders bool                // whole answers have HTML beside their text
 	words   *conversation.Piece // live, that are not written yet
 	turn    int                 // theirs, or that of the last ones
 	news    conversation.News   // as of the last read
@@ -241,7 +246,11 @@ func (s *stream) deliver() error {
 func (s *stream) deliverEntries() error {
 	for i, entry := range s.news.Entries {
 		s.news.Entries[i] = conversation.Record{} // it is in the frames now, which may take long to write
-		s.add(frame{event: eventMessage, id: entry.Cursor.String(), data: entry})
+		f := frame{event: eventMessage, id: entry.Cursor.String(), data: entry}
+		if s.renders {
+			f.data = s.gateway.render(entry)
+		}
+		s.add(f)
 		if entry.Role == conversation.RoleAssistant {
 			s.supersede(entry.Turn)
 		}

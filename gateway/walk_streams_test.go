@@ -25,6 +25,7 @@ import (
 func (c *walk) records(t *testing.T) {
 	owner := identity.Identity{Tenant: identity.Some("acme"), Actor: "ann", OnBehalfOf: identity.Some("eve")}
 	w := c.in(newWorld(t, func(_ *kernel.Config, c *Config) {
+		c.HTML = bracketed
 		c.Authenticate = func(*http.Request) (identity.Principal, error) { return identity.Principal{Identity: owner}, nil }
 	}))
 	user, assistant := conversation.RoleUser, conversation.RoleAssistant
@@ -48,7 +49,7 @@ func (c *walk) records(t *testing.T) {
 	}
 	for id, state := range map[string]kernel.State{"closed": kernel.Completed, "failed": kernel.Failed, "cancelled": kernel.Cancelled} {
 		w.lay(id, owner, state, all)
-		for _, suffix := range []string{"", "/history", "/events"} {
+		for _, suffix := range []string{"", "/history", "/events", "/history?render=html", "/events?render=html"} {
 			w.answers(request("GET", "/v1/conversations/"+id+suffix, "ann@acme", ""), 200)
 		}
 	}

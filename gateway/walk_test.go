@@ -230,6 +230,9 @@ func (c *walk) requests(t *testing.T) {
 		for _, query := range []string{"?cursor=!", "?x=%zz", "?cursor=0.1&cursor=0.1"} {
 			w.answers(request("GET", target+query, "ann@acme", ""), 400)
 		}
+		if target != "/v1/conversations" {
+			w.answers(request("GET", target+"?render=x", "ann@acme", ""), 400)
+		}
 		if target != path+"/events" {
 			w.answers(request("GET", target+"?limit=x", "ann@acme", ""), 400)
 		}

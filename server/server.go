@@ -21,6 +21,7 @@ import (
 	"github.com/parley-run/parley/server/datadir"
 	"github.com/parley-run/parley/server/issuer"
 	"github.com/parley-run/parley/server/metrics"
+	"github.com/parley-run/parley/web"
 )
 
 // DefaultListen is where a server is met that was told nothing else.
@@ -211,7 +212,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	}
 	known := &callers{ring: s.dir.Keyring(), issuer: s.issuer, cookie: s.cookieName, log: s.log}
 	s.gateway, err = gateway.New(gateway.Config{
-		Client: client, Authenticate: known.principal, Edge: edge,
+		Client: client, Authenticate: known.principal, Edge: edge, HTML: web.Markdown,
 		MaxStreams: config.Settings.MaxStreams, MaxStreamsPerCaller: config.Settings.MaxStreamsPerCaller,
 		PostsPerMinute: config.Settings.PostsPerMinute,
 		// The operator's view of what an answer hides.
