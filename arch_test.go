@@ -43,6 +43,7 @@ var layers = [][]string{
 	{"identity"},
 	{"fault"},
 	{"internal/contracttest"},
+	{"internal/browsertest"},
 }
 
 // libraries says which packages may import which library outside their tests.
@@ -58,8 +59,8 @@ var libraries = map[string][]string{
 	"github.com/anishathalye/porcupine":   {"*test"},
 	"github.com/cenkalti/backoff":         {"server/...", "delivery/...", "client/...", "tool/mcp"},
 	"github.com/charmbracelet/x":          {"body/play/...", "cmd/..."},
-	"github.com/chromedp/cdproto":         {"body/browser/..."},
-	"github.com/chromedp/chromedp":        {"body/browser/..."},
+	"github.com/chromedp/cdproto":         {"body/browser/...", "*test"},
+	"github.com/chromedp/chromedp":        {"body/browser/...", "*test"},
 	"github.com/coreos/go-oidc":           {"server/...", "gateway/..."},
 	"github.com/creack/pty":               {"body/play/..."},
 	"github.com/disgoorg":                 {"body/discord/...", "body/voice/..."},

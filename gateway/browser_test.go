@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,38 +24,6 @@ import (
 	"github.com/parley-run/parley/journal/memory"
 	"github.com/parley-run/parley/kernel"
 )
-
-// newBrowser starts Chromium, for all pages until the test ends.
-func newBrowser(t *testing.T) context.Context {
-	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && program == "" {
-			program = path
-		}
-	}
-	switch {
-	case program == "" && os.Getenv("CI") == "true": // in CI what is missing fails
-		t.Fatal("no chromium on the PATH")
-	case program == "":
-		t.Skip("no chromium on the PATH")
-	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("no-sandbox", os.Geteuid() == 0), chromedp.Flag("ignore-certificate-errors", true))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, _ = chromedp.NewContext(ctx)
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start %s: %v", program, err)
-	}
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Errorf("end %s: %v", program, err)
-		}
-	})
-	return ctx
-}
 
 // pageScript is what every page can do: listen opens a stream, whose events next
 // gives in order.

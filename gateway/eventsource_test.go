@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/internal/browsertest"
 )
 
 // A native EventSource in a real browser, by itself and with nothing of ours in
@@ -19,7 +20,7 @@ func TestEventSource(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes its time")
 	}
-	browser := newBrowser(t)
+	browser := browsertest.Start(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"SSE21ResumesAndStops":   resumesAndStops,
 		"SSE51SevenTabs":         sevenTabs,
