@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-run/parley/internal/browsertest"
 	"github.com/parley-run/parley/server/datadir"
 )
 
@@ -155,19 +156,13 @@ func TestScriptsOfDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	arguments.Store(id + " " + token.Reveal() + " " + code.Reveal())
-	open, shut := context.WithTimeout(t.Context(), time.Minute)
-	defer shut()
-	browser := chromium(open, t, "--remote-debugging-port=0", r.URL()+"/test") // which keeps it open
-	if err := browser.Start(); err != nil {
-		t.Fatal(err)
-	}
+	page := browsertest.Open(t, browsertest.Start(t), r.URL()+"/test")
+	page.Expect("status of 404") // there is no icon
 	got := "nothing"
 	select {
 	case got = <-seen:
-	case <-open.Done():
+	case <-time.After(time.Minute):
 	}
-	shut()
-	_ = browser.Wait() // it was killed
 	if want := "user; assistant; over; status; message; message; closed; "; got != want {
 		t.Errorf("the page has seen %s; want %s", got, want)
 	}

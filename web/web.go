@@ -1,9 +1,11 @@
-// Package web is what Parley shows in a browser: one small page, which opens a
-// session with the code of a link, says who is there, and logs out.
+// Package web is what Parley shows in a browser: one page, embedded, of plain
+// HTML, CSS and modules of JavaScript, in which one talks with the agent.
 //
-// Mount [Handler] at the paths that it [Has]. It promises that nothing which is
-// shown comes from elsewhere than from the binary, that no script but its own
-// runs, and that no other page can frame it.
+// Mount [Handler] at the paths that it [Has], beside the API under /v1 and the
+// sessions at /session that the page asks. [Markdown] makes the HTML of answers
+// that it shows. It promises that nothing which is shown comes from elsewhere than
+// from the server, that no script but its own runs, and that no other page can
+// frame it.
 package web
 
 import (
@@ -11,50 +13,64 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"fmt"
 	"net/http"
+	"path"
+	"strings"
 	"time"
 )
 
 //go:embed page
 var files embed.FS
 
-// paths are where the files are served, and what they are.
-var paths = map[string]struct{ name, kind string }{
-	"/":         {"page/index.html", "text/html; charset=utf-8"},
-	"/page.js":  {"page/page.js", "text/javascript; charset=utf-8"},
-	"/page.css": {"page/page.css", "text/css; charset=utf-8"},
+// kinds are the types of the files, by the ends of their names.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// policy lets the page load its script and its style and ask its own server, and
-// nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// policy lets the page load what is the server's own and ask its server, and
+// nothing else. One place of it, and no other, may take a text for markup: that
+// which shows what Markdown has made.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types parley"
+
+// file is one that is served.
+type file struct {
+	data       []byte
+	kind, etag string
+}
+
+// served are the files by the path at which each is: its name, but for the first,
+// which is at the root.
+var served = func() map[string]file {
+	all := map[string]file{}
+	entries, err := files.ReadDir("page")
+	if err != nil {
+		panic(err)
+	}
+	for _, entry := range entries {
+		data, err := files.ReadFile("page/" + entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(data)
+		at := "/" + strings.TrimSuffix(entry.Name(), "index.html")
+		all[at] = file{data, kinds[path.Ext(entry.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+	}
+	return all
+}()
 
 // Has reports whether there is something at the path.
 func Has(path string) bool {
-	_, ok := paths[path]
+	_, ok := served[path]
 	return ok
 }
 
 // Handler serves the page. Who is let through to it may read it: it holds no
 // secret. Methods are the caller's to judge.
 func Handler() http.Handler {
-	type file struct {
-		data       []byte
-		kind, etag string
-	}
-	all := map[string]file{}
-	for at, f := range paths {
-		data, err := files.ReadFile(f.name)
-		if err != nil {
-			panic(fmt.Sprintf("web: %s is not embedded", f.name))
-		}
-		sum := sha256.Sum256(data)
-		all[at] = file{data, f.kind, `"` + hex.EncodeToString(sum[:8]) + `"`}
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f, ok := all[r.URL.Path]
+		f, ok := served[r.URL.Path]
 		if !ok {
 			http.NotFound(w, r)
 			return

@@ -14,7 +14,7 @@ import (
 func TestPage(t *testing.T) {
 	handler := web.Handler()
 	for path, kind := range map[string]string{
-		"/": "text/html; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/page.css": "text/css; charset=utf-8",
+		"/": "text/html; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/icon.svg": "image/svg+xml",
 	} {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
@@ -23,7 +23,10 @@ func TestPage(t *testing.T) {
 			t.Errorf("GET %s: %d, %d bytes of %q; want 200 and %q", path, w.Code, w.Body.Len(), h.Get("Content-Type"), kind)
 		}
 		policy := h.Get("Content-Security-Policy")
-		for _, rule := range []string{"default-src 'none';", "script-src 'self';", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none';"} {
+		for _, rule := range []string{
+			"default-src 'none';", "script-src 'self';", "style-src 'self';", "img-src 'self';", "connect-src 'self';", "frame-ancestors 'none'",
+			"base-uri 'none';", "form-action 'none';", "require-trusted-types-for 'script'",
+		} {
 			if !strings.Contains(policy, rule) {
 				t.Errorf("GET %s: the policy has no %s", path, rule)
 			}
@@ -48,18 +51,43 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// The policy lets no script or style in the page itself work, so there is none;
-// and nothing is loaded from elsewhere.
-func TestPageHoldsNoScript(t *testing.T) {
+// get is what is served at a path.
+func get(t *testing.T, path string) string {
+	t.Helper()
 	w := httptest.NewRecorder()
-	web.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	html := w.Body.String()
+	web.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	if w.Code != 200 {
+		t.Fatalf("GET %s: %d", path, w.Code)
+	}
+	return w.Body.String()
+}
+
+// loaded matches what the page and its modules load.
+var loaded = regexp.MustCompile(`(?:src=|href=|from )"([^"]*)"`)
+
+// The policy lets no script or style in the page itself work, so there is none;
+// nothing is loaded from elsewhere; every module is asked for at once and not one
+// after another; and all of it together is less than 100 KB.
+func TestPageHoldsNoScript(t *testing.T) {
+	html := get(t, "/")
 	if found := regexp.MustCompile(`(?i)<script>|<style|\son\w+=|\sstyle=|https?://|javascript:`).FindString(html); found != "" {
 		t.Errorf("the page holds %q", found)
 	}
-	for _, link := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
-		if !web.Has(link[1]) {
-			t.Errorf("the page loads %q, which is not there", link[1])
+	size := len(html)
+	for _, link := range loaded.FindAllStringSubmatch(html, -1) {
+		file := get(t, link[1])
+		size += len(file)
+		for _, module := range loaded.FindAllStringSubmatch(file, -1) {
+			if !strings.Contains(html, `href="`+module[1]+`"`) {
+				t.Errorf("%s loads %s, which the page does not ask for at once", link[1], module[1])
+			}
+		}
+		if strings.Contains(file, "HTML =") && link[1] != "/entry.js" {
+			t.Errorf("%s makes HTML; only /entry.js may, of what the server has sanitised", link[1])
 		}
 	}
+	if size > 100_000 {
+		t.Errorf("the page is %d bytes in all, want less than 100 KB", size)
+	}
+	t.Logf("%d bytes", size)
 }

@@ -1,70 +1,118 @@
-"use strict";
+// The page: who is there, which conversation is open, and what happens to both.
+import { ask, whenGone } from "/api.js";
+import { Outbox } from "/outbox.js";
+import { Talk } from "/talk.js";
+import { Threads } from "/threads.js";
+import { nameOf, sameIdentity, wordsOf } from "/words.js";
 
-const who = document.getElementById("who");
-const until = document.getElementById("until");
-const leave = document.getElementById("leave");
+const $ = (id) => document.getElementById(id);
+const tabs = new BroadcastChannel("parley"); // "list", "here" and "gone" go to the other tabs
+const how = "The command “parley link” prints a link that opens this page";
+
+let threads, talk, me, retry;
 
 // takeCode takes the code of a link out of the address, so that neither the
 // history nor a bookmark keeps it.
 function takeCode() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
-  if (location.hash) history.replaceState(null, "", location.pathname);
+  if (code) history.replaceState(null, "", location.pathname);
   return code;
 }
 
-function ask(method, body) {
-  return fetch("/session", {
-    method, body: body && JSON.stringify(body), credentials: "same-origin", cache: "no-store",
-    headers: body ? { "Content-Type": "application/json" } : {},
+// enter opens a session with the code of a link, or goes on with the one that is
+// open.
+async function enter() {
+  clearTimeout(retry);
+  const code = takeCode();
+  let refused = "";
+  try {
+    if (code) {
+      const { identity } = await ask("POST", "/session", { code });
+      tabs.postMessage("here");
+      return open(identity);
+    }
+  } catch (err) {
+    refused = err.status === 401 ? "This link is used up or too old. " : wordsOf(err) + " ";
+  }
+  try {
+    open((await ask("GET", "/session")).identity);
+  } catch (err) {
+    if (err.status === 401) return shut(`${refused}You are not logged in. ${how}.`);
+    shut(`${wordsOf(err)} Trying again …`);
+    retry = setTimeout(enter, 3000);
+  }
+}
+
+// shut shows why the room is closed.
+function shut(text) {
+  talk?.leave();
+  $("room").hidden = true;
+  $("door").hidden = false;
+  $("door-text").textContent = text;
+}
+
+// open shows the room to who is there. Nobody meets in it what another one left.
+function open(identity) {
+  if (me && !sameIdentity(me, identity)) return location.reload();
+  me = identity;
+  $("who").textContent = nameOf(identity);
+  $("door").hidden = true;
+  $("room").hidden = false;
+  if (!talk) build();
+  go();
+}
+
+// build makes the parts of the room.
+function build() {
+  const changed = () => { threads.load(); tabs.postMessage("list"); };
+  threads = new Threads($("list"), $("list-note"), $("search"), () => talk.name(threads.titleOf(talk.room.id)));
+  talk = new Talk(me, new Outbox(changed), {
+    started: (id) => { history.replaceState(null, "", "#/c/" + id); threads.load(id); },
+    said: changed,
   });
 }
 
-function show(text, expires, present) {
-  who.textContent = text;
-  until.textContent = expires ? "Until " + new Date(expires).toLocaleString() + "." : "";
-  leave.hidden = !present;
+// go shows the conversation that the address names, and a new one where it names
+// none.
+function go() {
+  if (new URLSearchParams(location.hash.slice(1)).has("code")) return enter();
+  if ($("room").hidden) return;
+  const id = location.hash.match(/^#\/c\/([A-Za-z0-9_.-]{1,128})$/)?.[1] ?? "";
+  showMenu(false);
+  talk.open(id, threads.titleOf(id));
+  threads.load(id);
 }
 
-function name({ actor, tenant, onBehalfOf }) {
-  let text = actor;
-  if (tenant !== undefined) text += " of " + tenant;
-  if (onBehalfOf !== undefined) text += ", on behalf of " + onBehalfOf;
-  return text;
+// showMenu shows the conversations where there is no room for both.
+function showMenu(shown) {
+  $("room").classList.toggle("menu", shown);
+  $("menu").setAttribute("aria-expanded", String(shown));
+  $("talk").inert = shown;
 }
 
-// enter opens a session with a code, or looks for the one that is open.
-async function enter() {
-  const code = takeCode();
-  try {
-    let answer = code ? await ask("POST", { code }) : await ask("GET");
-    const refused = code && !answer.ok ? answer.status : 0;
-    if (refused) answer = await ask("GET"); // an older session may be open
-    if (answer.ok) {
-      const { identity, expires } = await answer.json();
-      show((refused ? "The link was not taken. " : "") + "You are " + name(identity) + ".", expires, true);
-    } else if (refused === 401) {
-      show("This link is used up or too old. Ask for another one.");
-    } else if (refused === 429) {
-      show("Too many tries. Wait a minute, then open the link again.");
-    } else if (answer.status === 401) {
-      show("You are not logged in. The command “parley link” prints a link to this page.");
-    } else {
-      show("The server cannot say who you are. Try again later.");
-    }
-  } catch {
-    show("The server cannot be reached. Try again later.");
-  }
-}
+const menuShown = () => $("room").classList.contains("menu");
 
-leave.addEventListener("click", async () => {
-  try {
-    const answer = await ask("DELETE");
-    if (answer.ok || answer.status === 401) show("You are logged out.");
-    else show("You are still logged in. Try again later.", "", true);
-  } catch {
-    show("The server cannot be reached, and you are still logged in.", "", true);
-  }
+whenGone(() => { if (!$("room").hidden) shut(`Your session is over. ${how} again.`); });
+tabs.addEventListener("message", ({ data }) => {
+  if (data === "list") threads?.load();
+  else enter(); // somebody has come or gone
 });
-
-addEventListener("hashchange", () => { if (location.hash) enter(); });
+addEventListener("hashchange", go);
+addEventListener("beforeunload", (e) => { if (talk?.outbox.unsent()) e.preventDefault(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) threads?.load(); });
+document.addEventListener("keydown", (e) => { if (e.key === "Escape" && menuShown()) { showMenu(false); $("menu").focus(); } });
+matchMedia("(max-width: 46rem)").addEventListener("change", () => showMenu(false));
+$("menu").addEventListener("click", (e) => { e.stopPropagation(); showMenu(true); $("new").focus(); });
+$("room").addEventListener("click", (e) => { if (menuShown() && (!e.target.closest("#threads") || e.target.closest("a"))) showMenu(false); });
+$("skip").addEventListener("click", () => { showMenu(false); $("text").focus(); });
+$("new").addEventListener("click", () => { if (location.hash) location.hash = ""; else go(); $("text").focus(); });
+$("leave").addEventListener("click", async () => {
+  try {
+    await ask("DELETE", "/session");
+  } catch (err) {
+    if (err.status !== 401) return void ($("list-note").textContent = wordsOf(err));
+  }
+  shut(`You are logged out. ${how} again.`);
+  tabs.postMessage("gone");
+});
 enter();

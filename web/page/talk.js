@@ -1,0 +1,248 @@
+// The conversation that is open: what was said, what is being said, and what the
+// person says.
+import { ask, conversation, persist } from "/api.js";
+import { Composer } from "/composer.js";
+import { Entry, entryOf } from "/entry.js";
+import { Live } from "/live.js";
+import { Scroll } from "/scroll.js";
+import { Speaker } from "/speaker.js";
+import { Stream } from "/stream.js";
+import { endOf, shorten, wordsOf } from "/words.js";
+
+const $ = (id) => document.getElementById(id);
+const pageSize = 50;
+const patience = 10_000; // with a stream that does not bring what was sent
+
+export class Talk {
+  // me is who looks. started(id) is called when a first message has begun a
+  // conversation, said() when something was said.
+  constructor(me, outbox, { started, said }) {
+    Object.assign(this, { me, outbox, started, said, room: outbox.room(""), left: new AbortController() });
+    this.entries = $("entries");
+    this.speaker = new Speaker($("spoken"));
+    this.scroll = new Scroll($("scroll"), $("jump"), () => this.older());
+    this.composer = new Composer({ send: (text, editOf) => this.send(text, editOf), stop: () => this.stop() });
+    this.leave();
+  }
+
+  // leave lets go of the conversation.
+  leave() {
+    this.left.abort();
+    this.room.left();
+    this.stream?.close();
+    this.live?.end();
+    this.stream = this.live = null;
+    this.left = new AbortController();
+    this.seen = new Set();
+    this.before = null; // the cursor of what is older; null if there is nothing
+  }
+
+  // open shows a conversation from its end, or a new one.
+  open(id, title) {
+    this.leave();
+    this.room = this.outbox.room(id);
+    this.room.started = (id) => this.begun(id);
+    this.room.told = (sent) => this.told(sent);
+    this.entries.replaceChildren();
+    this.speaker.clear();
+    this.composer.show(id);
+    $("title").textContent = "";
+    this.name(title || (id ? "Conversation" : "New conversation"));
+    $("older").textContent = "";
+    this.line(true);
+    $("empty").hidden = Boolean(id);
+    if (id) this.load(id, this.left.signal);
+    else if (matchMedia("(hover: hover)").matches) $("text").focus();
+  }
+
+  async load(id, signal) {
+    $("older").textContent = "Reading …";
+    try {
+      const newest = await persist(signal, () => this.history(id), (err) => this.line(false, wordsOf(err)));
+      if (signal.aborted) return;
+      this.line(true);
+      $("older").textContent = "";
+      const records = this.page(newest);
+      this.entries.append(...records.map((r) => this.draw(r)));
+      for (const record of records.toReversed()) if (record.role === "user") this.room.settle(record);
+      for (const sent of this.room.pending) { this.entries.append(sent.entry.element); this.told(sent); }
+      $("empty").hidden = this.entries.childElementCount > 0;
+      const last = records.at(-1);
+      if (last?.role === "user" && last.status === "accepted") this.answer(last.turn);
+      this.scroll.follow();
+      this.follow(last?.cursor);
+    } catch (err) {
+      if (!signal.aborted) this.refused(err);
+    }
+  }
+
+  history(id, cursor) {
+    const query = new URLSearchParams({ direction: "backward", limit: pageSize, render: "html" });
+    if (cursor) query.set("cursor", cursor);
+    return ask("GET", `${conversation(id)}/history?${query}`);
+  }
+
+  // page takes note of a page of the history, and returns its records, oldest first.
+  page({ entries, done, nextCursor }) {
+    this.before = done ? null : nextCursor;
+    const records = (entries ?? []).reverse();
+    const first = records.find((r) => r.turn === 1 && r.role === "user");
+    if (first?.text) this.name(first.text);
+    return records;
+  }
+
+  // older reads what was said before the first message that is shown.
+  async older() {
+    if (!this.before || this.reading === this.left) return;
+    const [left, id] = [this.left, this.room.id];
+    this.reading = left;
+    $("older").textContent = "Reading older messages …";
+    try {
+      const found = await persist(left.signal, () => this.history(id, this.before));
+      if (left.signal.aborted) return;
+      const records = this.page(found);
+      $("older").textContent = "";
+      this.scroll.above(() => this.entries.prepend(...records.map((r) => this.draw(r))));
+      this.reading = null;
+      this.scroll.look();
+    } catch (err) {
+      if (left.signal.aborted) return;
+      this.before = null;
+      $("older").textContent = wordsOf(err);
+    }
+  }
+
+  // name is what the conversation is called.
+  name(title) {
+    if (!title) return;
+    const short = shorten(title);
+    $("title").textContent = short;
+    document.title = short + " · Parley";
+  }
+
+  draw(record) {
+    this.seen.add(record.cursor);
+    if (record.editOf) this.entries.querySelector(`[data-ord="${record.editOf}"]`)?.classList.add("old");
+    return entryOf(record, this.me, (r) => this.composer.edit(r)).element;
+  }
+
+  // put puts an element where what is on record ends.
+  put(element) { this.entries.insertBefore(element, this.room.pending[0]?.entry.element ?? null); }
+
+  follow(cursor) {
+    this.stream = new Stream(this.room.id, cursor, {
+      line: (up) => this.line(up),
+      message: (record) => this.message(record),
+      partial: ({ turn, text, truncated }) => this.whole(turn, (truncated ? "… " : "") + (text ?? "")),
+      delta: ({ turn, text }) => { this.answer(turn); this.speaker.more(text); this.live.more(text); },
+      reset: ({ turn }) => this.whole(turn, ""),
+      closed: (info) => this.closed(info),
+      refused: (err) => this.refused(err),
+    });
+  }
+
+  // message shows an entry that is on record now.
+  message(record) {
+    if (this.seen.has(record.cursor)) return;
+    $("empty").hidden = true;
+    if (record.role === "user") {
+      this.room.settle(record)?.entry.element.remove();
+      this.put(this.draw(record));
+      if (record.turn === 1) this.name(record.text);
+      if (record.status === "accepted") this.answer(record.turn);
+    } else {
+      const element = this.draw(record);
+      if (this.live?.turn === record.turn) this.silence(element);
+      else this.put(element);
+      this.speaker.end(record.text ?? "");
+      if (record.status !== "complete") this.speaker.say(`${element.querySelector(".mark").textContent}. ${element.querySelector(".why").textContent}`);
+    }
+    this.said();
+    this.scroll.changed();
+  }
+
+  // answer shows that an answer is awaited.
+  answer(turn) {
+    if (this.live?.turn === turn) return;
+    this.live?.end();
+    this.live = new Live(turn, () => this.scroll.changed());
+    this.put(this.live.element);
+    this.speaker.begin();
+    this.composer.answering(true);
+  }
+
+  // whole shows all that was said so far of an answer.
+  whole(turn, text) {
+    this.answer(turn);
+    this.speaker.whole(text);
+    this.live.whole(text);
+  }
+
+  // silence ends the answer that is awaited; its record, if there is one, takes its
+  // place.
+  silence(record) {
+    this.live?.end(record);
+    this.live = null;
+    this.composer.answering(false);
+  }
+
+  send(text, editOf) {
+    const entry = new Entry("user", "You");
+    entry.say(text);
+    $("empty").hidden = true;
+    this.entries.append(entry.element);
+    this.outbox.send(this.room, text, editOf, entry);
+    this.scroll.follow();
+  }
+
+  // begun is told that what was said first has begun a conversation.
+  begun(id) {
+    this.composer.renamed(id);
+    this.name(this.room.pending[0]?.text);
+    this.started(id);
+    this.follow();
+  }
+
+  // told hears what became of a message: one that was refused can be taken back, of
+  // one that was taken the record comes soon.
+  told(sent) {
+    if (sent.state === "sent") {
+      const [room, stream] = [this.room, this.stream];
+      setTimeout(() => { if (room.pending.includes(sent) && stream === this.stream) stream?.open(); }, patience);
+    }
+    if (sent.state !== "not sent") return;
+    sent.entry.tools.replaceChildren();
+    sent.entry.offer("Take back", () => {
+      this.room.drop(sent);
+      sent.entry.element.remove();
+      this.composer.draft([sent.text, $("text").value].filter(Boolean).join("\n"));
+      $("text").focus();
+    });
+  }
+
+  async stop() {
+    if (!this.live) return;
+    $("stop").disabled = true;
+    try {
+      await ask("POST", conversation(this.room.id) + "/stop", { turn: this.live.turn });
+    } catch (err) {
+      this.composer.advise(wordsOf(err));
+      $("stop").disabled = false;
+    }
+  }
+
+  line(up, why = "The connection is lost. Trying again …") { $("line").textContent = up ? "" : why; }
+
+  closed(info) {
+    this.line(true);
+    this.silence();
+    this.composer.close(endOf(info.state));
+  }
+
+  refused(err) {
+    this.line(true);
+    this.silence();
+    $("older").textContent = "";
+    this.composer.close(wordsOf(err));
+  }
+}
