@@ -19,8 +19,8 @@ TOOL := go tool -modfile=tools/go.mod
 help: ## list these commands
 	@grep -E '^[a-z]+:.* ## ' Makefile | sed -E 's/^([a-z]+):.* ## /make \1|/' | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 
-run: build ## start the server, which says where it listens; ARGS are its flags
-	@exec bin/parley serve $(ARGS)
+run: build ## start the server, which prints a link to its page; ARGS are its flags
+	@exec bin/parley serve --link $(ARGS)
 
 chat: build ## talk in the terminal; ARGS are its flags
 	@exec bin/parley chat $(ARGS)

@@ -120,10 +120,11 @@ func newest(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], id)
 }
 
-// login FILE opens a session with the link in the file, as the page does: from
-// the link's own origin.
+// login FILE opens a session with the link that ends the file, as the page does:
+// from the link's own origin.
 func login(ts *testscript.TestScript, neg bool, args []string) {
-	at, code, ok := strings.Cut(strings.TrimSpace(ts.ReadFile(args[0])), "/#code=")
+	text := strings.TrimSpace(ts.ReadFile(args[0]))
+	at, code, ok := strings.Cut(text[strings.LastIndexByte(text, ' ')+1:], "/#code=")
 	if !ok {
 		ts.Fatalf("no link in %q", args[0])
 	}

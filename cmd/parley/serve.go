@@ -51,6 +51,7 @@ type serveCommand struct {
 	TLSCert   string `env:"PARLEY_TLS_CERT" placeholder:"FILE" help:"Certificate, in PEM; with it the server speaks TLS alone."`
 	TLSKey    string `env:"PARLEY_TLS_KEY" placeholder:"FILE" help:"Key of the certificate, in PEM."`
 	H2C       *bool  `name:"h2c" env:"PARLEY_H2C" help:"Take HTTP/2 without TLS too."`
+	Link      bool   `help:"Print a link to the page, which logs me in, once; on a terminal so it does anyway."`
 }
 
 // Run serves until a signal, or until the journal fails.
@@ -65,8 +66,7 @@ func (c *serveCommand) Run(ctx context.Context, terminal console) error {
 	defer stop()
 	s, err := server.New(ctx, config)
 	if running, ok := errors.AsType[*server.RunningError](err); ok {
-		_, err := fmt.Fprintf(terminal.out, "%v\n", running)
-		return err
+		return c.alreadyRuns(ctx, terminal, config, running)
 	}
 	if err != nil {
 		return err
@@ -75,10 +75,30 @@ func (c *serveCommand) Run(ctx context.Context, terminal console) error {
 	if hint := server.Hint(config.Settings.Model, os.Getenv); hint != "" {
 		fmt.Fprintln(terminal.out, hint)
 	}
+	if c.Link || isTerminal(terminal.out) {
+		printLink(ctx, terminal.out, s.Directory(), config.Log)
+	}
 	if !s.Local() && !s.Secure() {
 		config.Log.Warn("other machines can reach this server, and tokens travel as they are: put TLS in front, or set tls_cert and tls_key", "address", s.URL())
 	}
 	return s.Run(ctx)
+}
+
+// alreadyRuns tells where the directory's server is met. A second start asks for
+// the page like the first one.
+func (c *serveCommand) alreadyRuns(ctx context.Context, terminal console, config server.Config, running error) error {
+	if _, err := fmt.Fprintf(terminal.out, "%v\n", running); err != nil {
+		return err
+	}
+	if !c.Link && !isTerminal(terminal.out) {
+		return nil
+	}
+	dir, err := datadir.Existing(config.Data)
+	if err != nil {
+		return err
+	}
+	printLink(ctx, terminal.out, dir, config.Log)
+	return nil
 }
 
 // override lets the flags of serve stand over the file.

@@ -234,3 +234,18 @@ func TestComeBackToTerminal(t *testing.T) {
 		t.Errorf("the answer is %s, %q", record.Status, record.Text)
 	}
 }
+
+// A person who starts the server at a terminal is given a link to the page, without
+// asking for it.
+func TestLinkOnTerminal(t *testing.T) {
+	person, program := openTerminal(t)
+	s := &seat{t: t, end: person}
+	s.p = start(t, func(cmd *exec.Cmd) {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}, "serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0")
+	program.Close()
+	s.sees("open the page, once, within an hour: http://127.0.0.1:")
+	s.sees("/#code=parley_")
+	s.leaves("\x03") // Ctrl-C
+}
