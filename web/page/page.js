@@ -54,6 +54,7 @@ function shut(text) {
 // open shows the room to who is there. Nobody meets in it what another one left.
 function open(identity) {
   if (me && !sameIdentity(me, identity)) return location.reload();
+  if (me && !$("room").hidden) return;
   me = identity;
   $("who").textContent = nameOf(identity);
   $("door").hidden = true;
