@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -45,7 +46,7 @@ func sitBefore(t *testing.T, width, height int, env []string, args ...string) *m
 	m.done.Go(m.answers)
 	t.Cleanup(func() {
 		person.Close()
-		m.screen.Close()
+		m.screen.InputPipe().(io.Closer).Close() // the screen's own Close races with its Read
 		m.done.Wait()
 	})
 	m.p = start(t, func(cmd *exec.Cmd) {

@@ -37,7 +37,7 @@ func (s *state) key(k tea.KeyPressMsg) {
 	case "pgdown":
 		s.transcript.scroll(-page)
 	case "ctrl+end":
-		s.transcript.offset = 0
+		s.transcript.offset, s.transcript.owed = 0, 0
 	default:
 		s.placeKey(k)
 	}

@@ -13,7 +13,7 @@ func (s *state) say(m conversation.Message) {
 	m.ID = s.ids()
 	s.outbox = append(s.outbox, post{id: s.id, message: m})
 	s.wait(m)
-	s.transcript.offset, s.braked = 0, false
+	s.transcript.offset, s.transcript.owed, s.braked = 0, 0, false
 	s.send()
 }
 

@@ -189,6 +189,7 @@ func (s *state) read(news read) {
 	}
 	t.hold(func() { t.prepend(news.entries) })
 	t.before, t.done = news.before, news.done
+	t.scroll(t.owed)
 	s.goBack()
 }
 

@@ -14,6 +14,7 @@ type transcript struct {
 	live    *entry   // the reply that is being written; nil if none is
 	waiting []*entry // messages that have no record yet
 	offset  int      // rows that are hidden beneath what is shown
+	owed    int      // rows to scroll back by when older entries are there
 
 	before   conversation.Cursor // where entries are older than those here
 	done     bool                // there are none
@@ -77,14 +78,20 @@ func (t *transcript) below(wanted *entry) (rows int, ok bool) {
 }
 
 // scroll goes back by a number of rows, or forward if it is negative. It goes no
-// further than what there is.
+// further than what there is; the rest of the way is owed until older entries come.
 func (t *transcript) scroll(rows int) {
+	if rows != 0 {
+		t.owed = 0
+	}
 	t.offset = max(t.offset+rows, 0)
 	above := t.offset + t.height
 	for e := range t.backward {
 		if above -= e.height(&t.paper); above <= 0 {
 			return
 		}
+	}
+	if rows > 0 && !t.done {
+		t.owed = min(above, rows)
 	}
 	t.offset = max(t.offset-above, 0)
 }
