@@ -20,6 +20,7 @@ type chatCommand struct {
 	clientFlags
 	ID       string `xor:"which" placeholder:"ID" help:"Go on with this conversation."`
 	Continue bool   `xor:"which" help:"Go on with the open conversation that was written to last."`
+	Plain    bool   `help:"Read lines and print answers on a terminal too, as in a pipe; not the whole screen."`
 }
 
 // Run talks until the input ends, or until a signal; while an answer is written
@@ -30,7 +31,13 @@ func (c *chatCommand) Run(ctx context.Context, terminal console) error {
 	if err != nil {
 		return err
 	}
-	brake := newBrake()
+	talk, brake := c.talk, newBrake()
+	var screen *wholeScreen
+	if c.whole(terminal) {
+		screen = &wholeScreen{chat: c, err: terminal.err}
+		defer screen.leave()
+		talk, terminal.err = screen.talk, &screen.said
+	}
 	ctx, stop := untilSignal(ctx, brake)
 	defer stop()
 	own, err := c.serve(ctx, config, terminal)
@@ -38,13 +45,17 @@ func (c *chatCommand) Run(ctx context.Context, terminal console) error {
 		return err
 	}
 	// The talk may be waiting for a line that never comes. Neither a signal nor
-	// the end of the server waits for it then; it ends with the process.
+	// the end of the server waits for it then; it ends with the process. Who has the
+	// whole screen always gives it back.
 	talked := make(chan error, 1)
-	go func() { talked <- c.talk(ctx, config.Data, brake, terminal) }()
+	go func() { talked <- talk(ctx, config.Data, brake, terminal) }()
 	select {
 	case err = <-talked:
 	case <-ctx.Done():
+		screen.wait(talked)
 	case err = <-own.done:
+		stop()
+		screen.wait(talked)
 		return err
 	}
 	if ctx.Err() != nil {
@@ -109,11 +120,7 @@ func (c *chatCommand) talk(ctx context.Context, data string, brake *brake, termi
 	if err != nil {
 		return unknown(ctx, c.ID, err)
 	}
-	here := ""
-	if c.Data != "" {
-		here = " --data " + dir.Path()
-	}
-	fmt.Fprintf(terminal.err, "conversation %s (to go on with it: parley chat%s --id %s)\n", id, here, id)
+	c.name(dir, id, terminal)
 	t := &talk{
 		server: server, away: away, id: id, terminal: terminal, brake: brake,
 		interactive: isTerminal(terminal.in) && isTerminal(terminal.out),
@@ -127,6 +134,15 @@ func (c *chatCommand) talk(ctx context.Context, data string, brake *brake, termi
 		err = cause
 	}
 	return err
+}
+
+// name says which conversation this is, and how to go on with it.
+func (c *chatCommand) name(dir datadir.Dir, id string, terminal console) {
+	here := ""
+	if c.Data != "" {
+		here = " --data " + dir.Path()
+	}
+	fmt.Fprintf(terminal.err, "conversation %s (to go on with it: parley chat%s --id %s)\n", id, here, id)
 }
 
 // open finds the conversation, or starts one.

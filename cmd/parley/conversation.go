@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/conversation"
 	"github.com/parley-run/parley/server/datadir"
 )
@@ -59,7 +60,7 @@ func (c *conversationList) Run(ctx context.Context, terminal console) error {
 		}
 		for _, listed := range page.Conversations {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", listed.ID, listed.State, listed.Turns,
-				listed.Updated.Local().Format(time.DateTime), printable(listed.Title))
+				listed.Updated.Local().Format(time.DateTime), printable.Line(listed.Title))
 		}
 		if page.Done {
 			return table.Flush()
@@ -110,9 +111,9 @@ func writeRecord(out io.Writer, record conversation.Record) {
 	if record.EditOf > 0 {
 		what += fmt.Sprintf(", edits %d", record.EditOf)
 	}
-	text := strings.ReplaceAll(printableLines(record.Text), "\n", "\n    ")
+	text := strings.ReplaceAll(printable.Lines(record.Text), "\n", "\n    ")
 	fmt.Fprintf(out, "\n%s  ord %s  turn %d  %s, %s\n    %s\n",
-		record.Time.Local().Format(time.DateTime), ordOf(record), record.Turn, record.Role, printable(what), text)
+		record.Time.Local().Format(time.DateTime), ordOf(record), record.Turn, record.Role, printable.Line(what), text)
 }
 
 type conversationStop struct {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/conversation"
 )
 
@@ -42,7 +43,7 @@ func (c *conversationFollow) Run(ctx context.Context, terminal console) error {
 		return err
 	}
 	link := &link{server: path, say: func(format string, args ...any) {
-		fmt.Fprintf(terminal.err, "parley: %s\n", printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(terminal.err, "parley: %s\n", printable.Line(fmt.Sprintf(format, args...)))
 	}}
 	err = c.follow(server.Follow(ctx, c.ID, from), link, terminal.out)
 	if err != nil && ctx.Err() == nil {
@@ -91,7 +92,7 @@ func escaped(line string) string {
 	var safe strings.Builder
 	for _, r := range line {
 		switch {
-		case isHarmless(r):
+		case printable.Harmless(r):
 			safe.WriteRune(r)
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)

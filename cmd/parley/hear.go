@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/conversation"
 )
 
@@ -184,7 +185,7 @@ func (t *talk) print(record conversation.Record) {
 	case t.live != nil:
 		t.live.finish(record)
 	default:
-		fmt.Fprintln(t.terminal.out, printableLines(record.Text))
+		fmt.Fprintln(t.terminal.out, printable.Lines(record.Text))
 		if record.Status == conversation.StatusInterrupted {
 			t.note("the answer was interrupted")
 		}
@@ -200,5 +201,5 @@ func (t *talk) fail(format string, args ...any) {
 // note says something that is no answer, on a line of its own.
 func (t *talk) note(format string, args ...any) {
 	t.live.freshLine()
-	fmt.Fprintf(t.terminal.err, "parley: %s\n", printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(t.terminal.err, "parley: %s\n", printable.Line(fmt.Sprintf(format, args...)))
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/conversation"
 )
 
@@ -69,7 +70,7 @@ func (l *liveReply) print(text string) {
 	}
 	text, l.held = strings.CutSuffix(text, "\r")
 	l.shown.WriteString(text)
-	l.write(printableLines(text))
+	l.write(printable.Lines(text))
 }
 
 // write puts a text on the screen and remembers where it ends.
@@ -133,7 +134,7 @@ func (l *liveReply) finish(record conversation.Record) {
 		l.void(markWhole)
 		rest = record.Text
 	}
-	l.write(printableLines(rest))
+	l.write(printable.Lines(rest))
 	if record.Status == conversation.StatusInterrupted {
 		if l.midline {
 			l.write(" ")

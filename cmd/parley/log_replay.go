@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/server"
 )
 
@@ -30,7 +31,7 @@ func (c *logReplay) Run(ctx context.Context, terminal console) (err error) {
 		if !rehearsal.Ended {
 			end = rehearsal.Would
 		}
-		if _, err := fmt.Fprintf(terminal.out, "generation %d: as recorded, %s\n", rehearsal.Generation, printable(end)); err != nil {
+		if _, err := fmt.Fprintf(terminal.out, "generation %d: as recorded, %s\n", rehearsal.Generation, printable.Line(end)); err != nil {
 			return err
 		}
 	}

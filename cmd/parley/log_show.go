@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 )
@@ -61,15 +62,15 @@ func (c *logShow) rows(ctx context.Context, store journal.Store, stream, name st
 		if last.IsZero() {
 			last = event.Time
 		}
-		id := printable(event.ID)
+		id := printable.Line(event.ID)
 		if id == "" {
 			id = "-"
 		}
 		fmt.Fprintf(table, "%s.%d\t%s\t+%.3fs\t%s\t%s\t%d", name, event.Seq,
 			event.Time.UTC().Format("2006-01-02T15:04:05.000Z"), event.Time.Sub(last).Seconds(),
-			printable(event.Kind), id, len(event.Data))
+			printable.Line(event.Kind), id, len(event.Data))
 		if c.Text {
-			fmt.Fprintf(table, "\t%s", printable(string(event.Data)))
+			fmt.Fprintf(table, "\t%s", printable.Line(string(event.Data)))
 		}
 		fmt.Fprintln(table)
 		last = event.Time

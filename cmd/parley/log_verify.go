@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 )
@@ -79,7 +80,7 @@ func (c *logVerify) checkGeneration(ctx context.Context, store journal.Store, ge
 		case event.Seq != journal.Seq(facts):
 			return facts, last, c.wrong(generation, facts, "it is missing; the next one is event %d", event.Seq)
 		case (facts == 0) != (event.Kind == kernel.KindStarted):
-			return facts, last, c.wrong(generation, facts, "%s in this place", printable(event.Kind))
+			return facts, last, c.wrong(generation, facts, "%s in this place", printable.Line(event.Kind))
 		case last == kernel.KindContinued || last == kernel.KindEnded:
 			return facts, last, c.wrong(generation, facts, "it comes after the end")
 		}
@@ -136,7 +137,7 @@ func checkFact(event journal.Event, messages int) error {
 	case kernel.KindContinued:
 		return nil
 	}
-	return fmt.Errorf("unknown kind %s", printable(event.Kind))
+	return fmt.Errorf("unknown kind %s", printable.Line(event.Kind))
 }
 
 func decodes[T any](event journal.Event) error {

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/parley-run/parley/cmd/parley/printable"
 )
 
 // version is set by the linker.
@@ -71,6 +73,6 @@ func run(args []string, terminal console) int {
 
 // complain says what is wrong in one line.
 func complain(terminal console, err error, status int) int {
-	fmt.Fprintf(terminal.err, "parley: %s\n", printable(strings.TrimSpace(err.Error())))
+	fmt.Fprintf(terminal.err, "parley: %s\n", printable.Line(strings.TrimSpace(err.Error())))
 	return status
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/conversation"
 	"github.com/parley-run/parley/journal"
 )
@@ -72,8 +73,8 @@ func writeEntry(out io.Writer, record conversation.Record) {
 	case record.Reason != "":
 		mark = fmt.Sprintf(" [%s: %s]", record.Status, record.Reason)
 	}
-	text := strings.ReplaceAll(printableLines(record.Text), "\n", "\n      ")
-	fmt.Fprintf(out, "%4s  %s: %s%s\n", ordOf(record), who, text, printable(mark))
+	text := strings.ReplaceAll(printable.Lines(record.Text), "\n", "\n      ")
+	fmt.Fprintf(out, "%4s  %s: %s%s\n", ordOf(record), who, text, printable.Line(mark))
 }
 
 // ordOf names an entry, in logs that are older than ords with a dash (C-15.9).

@@ -52,7 +52,7 @@ type seat struct {
 	read int // of what was seen, in bytes
 }
 
-// sit starts parley chat on a terminal of its own, Ctrl-C included, and waits for
+// sit starts parley chat --plain on a terminal of its own, Ctrl-C included, and waits for
 // the first prompt.
 func sit(t *testing.T, model string, args ...string) *seat {
 	t.Helper()
@@ -63,7 +63,7 @@ func sit(t *testing.T, model string, args ...string) *seat {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 		cmd.Env = append(cmd.Env, "PARLEY_MODEL=script:"+file)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	}, append([]string{"chat"}, args...)...)
+	}, append([]string{"chat", "--plain"}, args...)...)
 	program.Close()
 	s.sees(")\r\n") // the id, and how to go on
 	return s

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/parley-run/parley/cmd/parley/printable"
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/server/datadir"
 )
@@ -79,8 +80,8 @@ func (c *tokenList) Run(terminal console) error {
 	for _, token := range tokens {
 		tenant, _ := token.Identity.Tenant.Value()
 		behalf, _ := token.Identity.OnBehalfOf.Value()
-		fmt.Fprintf(table, "%s\t%v\t%s\t%s\t%s\t%s\t%s\n", printable(token.ID), token.Kind, token.Created.Format(time.RFC3339), end(token),
-			printable(token.Identity.Actor), printable(tenant), printable(behalf))
+		fmt.Fprintf(table, "%s\t%v\t%s\t%s\t%s\t%s\t%s\n", printable.Line(token.ID), token.Kind, token.Created.Format(time.RFC3339), end(token),
+			printable.Line(token.Identity.Actor), printable.Line(tenant), printable.Line(behalf))
 	}
 	return table.Flush()
 }

@@ -1,0 +1,143 @@
+package screen
+
+import (
+	"context"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/journal"
+)
+
+// pageSize is how many entries are read at a time.
+const pageSize = 50
+
+// world carries wishes out, each on a goroutine of its own, and tells what came of
+// them. It is used by one goroutine.
+type world struct {
+	ctx     context.Context // of the whole chat: a state machine's wishes have none of their own
+	server  *client.Client
+	tell    func(tea.Msg)
+	crash   func() // gives the terminal back
+	working sync.WaitGroup
+	forget  context.CancelFunc // ends what the present visit does; nil before the first
+	visit   context.Context
+}
+
+// watch tells when the server goes away and when it comes back.
+func (w *world) watch(changes <-chan bool) {
+	w.do(func() {
+		for {
+			select {
+			case is := <-changes:
+				w.tell(away(is))
+			case <-w.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// do works on something. A panic gives the terminal back before it ends the process.
+func (w *world) do(work func()) {
+	w.working.Go(func() {
+		defer func() {
+			if reason := recover(); reason != nil {
+				w.crash()
+				panic(reason)
+			}
+		}()
+		work()
+	})
+}
+
+// carryOut begins to carry a wish out.
+func (w *world) carryOut(wanted wish) {
+	switch wanted := wanted.(type) {
+	case open:
+		if w.forget != nil {
+			w.forget()
+		}
+		w.visit, w.forget = context.WithCancel(w.ctx)
+		visit := w.visit
+		w.do(func() { w.tell(w.open(visit, wanted)) })
+	case older:
+		visit := w.visit
+		w.do(func() {
+			page, err := w.page(visit, wanted.id, &wanted.before)
+			w.tell(read{visit: wanted.visit, entries: page.Entries, before: page.Next, done: page.Done, err: err})
+		})
+	case follow:
+		visit := w.visit
+		w.do(func() { w.follow(visit, wanted) })
+	case list:
+		w.do(func() {
+			news := listed{after: wanted.after}
+			news.err = client.Persist(w.ctx, func(ctx context.Context) (err error) {
+				news.page, err = w.server.List(ctx, wanted.after, 0)
+				return err
+			})
+			w.tell(news)
+		})
+	case start:
+		w.do(func() {
+			id, err := w.server.Start(w.ctx)
+			w.tell(started{id: id, err: err})
+		})
+	case post:
+		w.do(func() {
+			_, err := w.server.Send(w.ctx, wanted.id, wanted.message)
+			w.tell(posted{err: err})
+		})
+	case halt:
+		w.do(func() {
+			w.tell(halted{err: client.Persist(w.ctx, func(ctx context.Context) error {
+				return w.server.Stop(ctx, wanted.id, wanted.turn)
+			})})
+		})
+	}
+}
+
+// open reads what is shown of a conversation first.
+func (w *world) open(ctx context.Context, wanted open) opened {
+	news := opened{visit: wanted.visit}
+	news.err = client.Persist(ctx, func(ctx context.Context) (err error) {
+		news.info, err = w.server.Status(ctx, wanted.id)
+		return err
+	})
+	if news.err == nil {
+		var page conversation.Page
+		page, news.err = w.page(ctx, wanted.id, nil)
+		news.entries, news.before, news.done = page.Entries, page.Next, page.Done
+	}
+	return news
+}
+
+// page reads entries backward until there are some, or no more: a page may be empty
+// before it is the last one (C-17.3).
+func (w *world) page(ctx context.Context, id string, before *conversation.Cursor) (page conversation.Page, err error) {
+	options := conversation.HistoryOptions{Limit: pageSize, Cursor: before, Direction: journal.Backward}
+	for {
+		err = client.Persist(ctx, func(ctx context.Context) (err error) {
+			page, err = w.server.History(ctx, id, options)
+			return err
+		})
+		if err != nil || page.Done || len(page.Entries) > 0 {
+			return page, err
+		}
+		next := page.Next
+		options.Cursor = &next
+	}
+}
+
+// follow tells what happens in a conversation, until it is left.
+func (w *world) follow(ctx context.Context, wanted follow) {
+	for event, err := range w.server.Follow(ctx, wanted.id, wanted.from) {
+		if ctx.Err() != nil {
+			return
+		}
+		w.tell(happened{visit: wanted.visit, event: event, err: err})
+	}
+}
