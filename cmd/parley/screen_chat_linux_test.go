@@ -140,7 +140,9 @@ func TestScreenScrollsBack(t *testing.T) {
 			seen = m.numbers()
 		}
 		m.types(keyPgUp)
-		m.until(fmt.Sprintf("what is older than #%d", seen[0]), func(string) bool { return m.numbers()[0] < seen[0] })
+		m.until(fmt.Sprintf("what is older than #%d", seen[0]), func(screen string) bool {
+			return m.numbers()[0] < seen[0] && !strings.Contains(screen, "reading") // else it has not gone all the way
+		})
 		older := m.numbers()
 		if next := seen[0] - 1; !slices.Contains(older, next) && !slices.Contains(older, next+1) {
 			t.Fatalf("from #%d it goes to %v", seen[0], older)

@@ -10,6 +10,7 @@ package screen
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 
 	"github.com/parley-run/parley/client"
 )
+
+// showCursor makes a terminal show its cursor (DECTCEM).
+const showCursor = "\x1b[?25h"
 
 // Config is what a chat stands on. All of it is required.
 type Config struct {
@@ -36,10 +40,15 @@ func Run(ctx context.Context, config Config) (last string, err error) {
 	defer leave()
 	state := newState(config.ID, time.Local)
 	program := tea.NewProgram(&program{state: state, world: world},
-		tea.WithContext(ctx), tea.WithInput(config.In), tea.WithOutput(config.Out), tea.WithoutSignalHandler())
+		tea.WithInput(config.In), tea.WithOutput(config.Out), tea.WithoutSignalHandler())
 	world.tell, world.crash = program.Send, program.Kill
 	world.watch(config.Away)
+	// To quit waits for who reads the keys, and takes the screen down whole; a context
+	// of bubbletea's own would do neither.
+	left := context.AfterFunc(ctx, program.Quit)
+	defer left()
 	_, err = program.Run()
+	_, _ = io.WriteString(config.Out, showCursor) // which a screen that ends in the middle of a frame can leave hidden
 	if ctx.Err() != nil {
 		return state.id, context.Cause(ctx)
 	}

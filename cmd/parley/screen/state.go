@@ -183,7 +183,7 @@ func (s *state) read(news read) {
 	t := &s.transcript
 	t.fetching = false
 	if news.err != nil {
-		t.done = true // until the conversation is shown anew
+		t.done, t.owed = true, 0 // until the conversation is shown anew
 		s.tell("older entries cannot be read: %s", refusal(news.err))
 		return
 	}

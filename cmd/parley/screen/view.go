@@ -96,7 +96,7 @@ func (s *state) line() string {
 	add(s.place == inPick, "Up and Down pick a message, Enter edits it, Esc leaves it")
 	add(s.place == inThreads, "Enter opens a thread, Ctrl+N starts one, Esc leaves")
 	add(s.place == inHelp, "PgDn goes on, any other key back")
-	add(s.loading, "reading")
+	add(s.loading || s.transcript.owed > 0, "reading")
 	add(s.running > 0, "the agent writes; Esc stops it")
 	add(s.transcript.offset > 0, "scrolled back; Ctrl+End returns")
 	add(s.closed, "closed")
