@@ -96,6 +96,12 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 		return nil, err
 	}
 	s := &stream{gateway: g, x: x, pipe: newPipe(x, &g.streams), tail: tail, live: live, renders: renders}
+	ready := false
+	defer func() {
+		if !ready { // after a panic too: the place among the conversation's readers is not the caller's yet (C-32.13)
+			s.leave()
+		}
+	}()
 	s.news, err = tail.Read(ctx)
 	for err == nil && from != nil && s.news.More && len(s.news.Entries) == 0 {
 		s.news, err = tail.Read(ctx) // is there anything behind the cursor?
@@ -105,15 +111,15 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 	if err == nil && !nothing {
 		info, err = g.client.Status(ctx, x.caller, x.id)
 	}
+	if nothing {
+		x.started = true
+		x.w.WriteHeader(http.StatusNoContent) // C-30.16: a browser stops asking
+	}
 	if err != nil || nothing {
-		s.leave()
-		if nothing {
-			x.started = true
-			x.w.WriteHeader(http.StatusNoContent) // C-30.16: a browser stops asking
-		}
 		return nil, err
 	}
 	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: opening{info, now()}}) // C-30.1
+	ready = true
 	return s, nil
 }
 
