@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,18 +56,19 @@ func newHTTPServer(handler http.Handler, d door, log *slog.Logger) *http.Server 
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" comes to the door like everything else (C-31.10)
 	}
 }
 
 // routes joins the API under /v1 and what lies beside it. Probes and metrics lie
 // outside the rules of the API: they need no listed Host, and probes no token
-// (C-32.5). No path is cleaned, and nobody is redirected.
+// (C-32.5). A path that nobody knows is the API's to refuse, behind its door
+// (C-29.11). No path is cleaned, and nobody is redirected.
 func routes(api, session, page, metrics http.Handler, ready func() bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		isProbe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
 		switch {
-		case strings.HasPrefix(r.URL.Path, "/v1/"):
-			api.ServeHTTP(w, r)
 		case r.URL.Path == "/session":
 			session.ServeHTTP(w, r)
 		case web.Has(r.URL.Path):
@@ -81,7 +81,7 @@ func routes(api, session, page, metrics http.Handler, ready func() bool) http.Ha
 		case isProbe:
 			probe(w, r.URL.Path == "/healthz" || ready())
 		default:
-			refuse(w, http.StatusNotFound, "not found")
+			api.ServeHTTP(w, r)
 		}
 	})
 }
