@@ -217,17 +217,3 @@ func (g *Gateway) admit(x *exchange) error {
 	}
 	return g.client.AuthorizeRead(x.r.Context(), x.caller, x.id)
 }
-
-// readmit takes the caller of an open stream through the door again. A token
-// that now stands for somebody else is no better than one that stands for
-// nobody (C-31.8).
-func (g *Gateway) readmit(x *exchange) error {
-	before := x.caller
-	if err := g.authenticate(x); err != nil {
-		return err
-	}
-	if before != nil && before.Identity != x.caller.Identity {
-		return errUnauthorized
-	}
-	return g.admit(x)
-}

@@ -32,6 +32,8 @@ type pipe struct {
 	began   atomic.Int64 // when the write began that goes on, on the clock of born; 0 without one
 	born    time.Time
 	beat    chan time.Time // about once a second, while the pipe is open
+	still   func() error   // nil, or asked before each chunk whether it is to be written
+	torn    bool           // the last frame was written in part
 
 	mu    sync.Mutex
 	timer *time.Timer // nil unless the pipe is open
@@ -100,7 +102,11 @@ func (p *pipe) open(x *exchange) error {
 // cut off comes again when the client resumes.
 func (p *pipe) send(frames []byte) error {
 	defer p.began.Store(0)
-	for len(frames) > 0 {
+	for whole := len(frames); len(frames) > 0; {
+		if err := p.ask(); err != nil {
+			p.torn = len(frames) < whole
+			return err
+		}
 		p.began.Store(int64(time.Since(p.born)) | 1)
 		n := min(len(frames), writeChunk)
 		if _, err := p.w.Write(frames[:n]); err != nil {
@@ -110,6 +116,16 @@ func (p *pipe) send(frames []byte) error {
 		frames = frames[n:]
 	}
 	return p.broken(p.control.Flush()) // over HTTP/1.1 only this reports that a write was cut
+}
+
+// ask asks whether a chunk is to be written. How long the answer takes is not the
+// client's fault.
+func (p *pipe) ask() error {
+	if p.still == nil {
+		return nil
+	}
+	p.began.Store(0)
+	return p.still()
 }
 
 // errStalled says that a client took nothing for too long.

@@ -16,9 +16,6 @@ const (
 	lifetime = 15 * time.Minute
 	// keepAlive is how long a stream may be silent (C-30.12).
 	keepAlive = 15 * time.Second
-	// reauth is how often a stream asks again who its caller is, and whether they
-	// may still read (C-31.8).
-	reauth = 30 * time.Second
 	// frameBytes is how many bytes of frames are gathered before they are
 	// written.
 	frameBytes = 32 << 10
@@ -172,6 +169,8 @@ type stream struct {
 	news    conversation.News   // as of the last read
 	frames  []byte              // that are not written yet
 	written time.Time           // when something was written last
+
+	admitted time.Time // when the caller was let through last
 }
 
 // always can be received from at any time.
@@ -185,18 +184,18 @@ var always = func() <-chan struct{} {
 // that was has been told to the client, or the client is gone.
 func (s *stream) run(ctx context.Context) StreamEnd {
 	ending := time.Now().Add(between(lifetime*8/10, lifetime-conversation.PollInterval))
-	admitted := time.Now()
+	s.admitted, s.pipe.still = time.Now(), s.readmit
 
 	for {
 		if err := s.deliver(); err != nil {
-			return cutBy(err)
+			return s.cut(ctx, err)
 		}
 		if s.news.Over {
 			return s.close(ctx)
 		}
 		if !s.news.More {
 			if err := s.speak(); err != nil {
-				return cutBy(err)
+				return s.cut(ctx, err)
 			}
 		}
 		again := s.tail.Hint()
@@ -214,11 +213,8 @@ func (s *stream) run(ctx context.Context) StreamEnd {
 				s.end(frame{event: eventReconnect, data: struct{}{}})
 				return EndLifetime
 			}
-			if now.Sub(admitted) >= reauth {
-				if err := aside(func() error { return s.gateway.readmit(s.x) }); err != nil {
-					return s.fail(ctx, err)
-				}
-				admitted = now
+			if err := s.readmit(); err != nil {
+				return s.cut(ctx, err)
 			}
 			if now.Sub(s.written) >= keepAlive {
 				s.frames = append(s.frames, comment...)
@@ -342,8 +338,12 @@ func (s *stream) write(frames []byte) error {
 }
 
 // end writes the last frame. A client that does not take it is gone, or too slow
-// to be told.
+// to be told; in the middle of another frame it would be none.
 func (s *stream) end(f frame) {
+	if s.pipe.torn {
+		return
+	}
+	s.pipe.still = nil
 	s.add(f)
 	s.flush()
 }
