@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // EdgeConfig says under which names a server answers, and to which web pages.
@@ -54,8 +56,8 @@ func NewEdge(config EdgeConfig) (*Edge, error) {
 	e := &Edge{loopback: config.LoopbackOnly, credentials: config.AllowCredentials}
 	for _, host := range config.AllowedHosts {
 		name, port := splitHost(host)
-		if name == "" || strings.ContainsAny(name+port, "/@?#*[] ") {
-			return nil, fmt.Errorf("allowed host %q: it is a name or an address, with a port or without, such as chat.example.org", host)
+		if name == "" || strings.ContainsAny(name+port, "/@?#*[] ") || !isPlain(name) || !isPort(port) || strings.HasSuffix(host, ":") && !strings.EqualFold(host, name) {
+			return nil, fmt.Errorf("allowed host %q: it is a name in ASCII or an address, with a port or without, such as chat.example.org", host)
 		}
 		e.hosts = append(e.hosts, joinHost(name, port))
 	}
@@ -78,10 +80,30 @@ func checkOrigin(origin string) error {
 		return errors.New("browsers send it in lower case")
 	case u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443":
 		return errors.New("browsers leave the usual port out")
+	case !isPlain(u.Hostname()):
+		return errors.New("browsers send names in ASCII, such as xn--bcher-kva.example")
+	case strings.HasSuffix(u.Host, ":"), !isPort(u.Port()):
+		return errors.New("its port is none")
 	case strings.Contains(u.Host, "*"):
 		return errors.New("each origin is listed by its name")
 	}
 	return nil
+}
+
+// isPlain reports whether a name can stand in a request: in ASCII, and with colons
+// only if it is an address.
+func isPlain(name string) bool {
+	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return false
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil || !strings.Contains(name, ":")
+}
+
+// isPort reports whether it is a port as browsers write one, or none at all.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && n > 0 && strconv.FormatUint(n, 10) == text
 }
 
 // splitHost takes a host apart, in the form in which hosts are compared: lower

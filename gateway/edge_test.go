@@ -197,12 +197,17 @@ func TestHost(t *testing.T) {
 
 // What no request can name is refused when the edge is made.
 func TestNewEdge(t *testing.T) {
-	for _, host := range []string{"", ":80", "http://a", "a/b", "*", "*.example.org", "a b"} {
+	for _, host := range []string{"", ":80", "http://a", "a/b", "*", "*.example.org", "a b", "bücher.example", "a:", "[::1]:", "a:b:c", "a:http", "a:0", "a:080", "a:65536"} {
 		if _, err := NewEdge(EdgeConfig{AllowedHosts: []string{host}}); err == nil {
 			t.Errorf("host %q is taken", host)
 		}
 	}
-	for _, origin := range []string{"", "null", "*", "chat.example.org", "https://", "https://a/", "https://a/b", "https://a?b", "https://A.example", "https://a:443", "http://a:80", "https://*.example.org"} {
+	for _, host := range []string{"a", "A.example.", "a:8080", "::1", "fe80::", "[::1]", "[::1]:8080", "10.0.0.1:80", "xn--bcher-kva.example"} {
+		if _, err := NewEdge(EdgeConfig{AllowedHosts: []string{host}}); err != nil {
+			t.Errorf("host %q: %v", host, err)
+		}
+	}
+	for _, origin := range []string{"", "null", "*", "chat.example.org", "https://", "https://a/", "https://a/b", "https://a?b", "https://A.example", "https://a:443", "http://a:80", "https://*.example.org", "https://bücher.example", "https://a:", "https://a:0443", "https://a:65536"} {
 		if _, err := NewEdge(EdgeConfig{AllowedOrigins: []string{origin}}); err == nil {
 			t.Errorf("origin %q is taken", origin)
 		}

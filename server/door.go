@@ -73,6 +73,12 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	if err != nil {
 		return netip.Prefix{}, err
 	}
+	if address := prefix.Addr(); address.Is4In6() { // as peers are looked at: an address of IPv4 is one, however it is written
+		if prefix.Bits() < 96 {
+			return netip.Prefix{}, errors.New("a range of IPv4 in IPv6 that holds others too")
+		}
+		prefix = netip.PrefixFrom(address.Unmap(), prefix.Bits()-96)
+	}
 	return prefix.Masked(), nil
 }
 

@@ -88,6 +88,8 @@ func TestDoorSettings(t *testing.T) {
 		"public_url is no":                 {PublicURL: "https://chat.example.org/parley"},
 		`trusted_proxies has "10.0.0.0/99`: {TrustedProxies: []string{"127.0.0.1", "10.0.0.0/99"}},
 		"trusted_proxies has":              {TrustedProxies: []string{"nginx"}},
+		`trusted_proxies has "::ffff`:      {TrustedProxies: []string{"::ffff:10.0.0.0/90"}},
+		`host "bücher.example"`:            {PublicURL: "https://bücher.example"},
 		`host "https://a"`:                 {AllowedHosts: []string{"https://a"}},
 		`allowed origin "*"`:               {AllowedOrigins: []string{"*"}},
 		"tls_cert and tls_key go":          {TLSCert: "cert.pem"},
@@ -98,6 +100,21 @@ func TestDoorSettings(t *testing.T) {
 	} {
 		if _, err := newDoor(settings); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("newDoor(%+v) = %v; want %q", settings, err, want)
+		}
+	}
+}
+
+// C-32.5: a range of IPv4 is the same one when it is written as IPv6, as its
+// peers are; a loopback address that may be a proxy closes the metrics.
+func TestMappedProxies(t *testing.T) {
+	d, err := newDoor(Settings{TrustedProxies: []string{"::ffff:127.0.0.0/104"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, peer := range []string{"127.0.0.1:5", "[::ffff:127.0.0.1]:5"} {
+		r := httptest.NewRequest("GET", "http://localhost/metrics", nil)
+		if r.RemoteAddr = peer; !isTrusted(d.proxies, peerOf(r)) || d.isNearby(r) {
+			t.Errorf("%s: trusted %v, nearby %v; want a proxy, which is not nearby", peer, isTrusted(d.proxies, peerOf(r)), d.isNearby(r))
 		}
 	}
 }
