@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -206,4 +208,25 @@ func storm(t *testing.T) {
 	if open, subscribed := w.open(), w.store.Counts().Subscriptions; open != 0 || subscribed != 0 {
 		t.Errorf("%d streams and %d subscriptions are left", open, subscribed)
 	}
+}
+
+// C-30.11, C-32.12: a stream that announces a body which never comes is refused at
+// once. net/http would wait for it for half a minute before the head of the
+// stream, blind to a client that leaves, and the stream would keep its slot.
+func TestStreamWithBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, listener := w.piped(t)
+		id := w.start()
+		for _, announced := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+			conn := listener.dial()
+			fmt.Fprintf(conn, "GET /v1/conversations/%s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ann@acme\r\n%s\r\n\r\n", id, announced)
+			conn.SetReadDeadline(time.Now().Add(time.Second))
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || response.StatusCode != 400 || w.open() != 0 {
+				t.Errorf("%s: %v, %v, and %d streams are open; want a 400, and none", announced, response, err, w.open())
+			}
+			conn.Close()
+		}
+	})
 }

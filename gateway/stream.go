@@ -27,6 +27,12 @@ func (g *Gateway) events(x *exchange) error {
 	if x.r.Header.Get("Sec-Fetch-Mode") == "navigate" {
 		return errOrigin // a link or an address typed would hold a stream that nobody reads
 	}
+	if x.r.ContentLength != 0 { // net/http would hold the stream back for it, and not see its client leave (C-30.11)
+		if x.r.ProtoMajor == 1 {
+			x.w.Header().Set("Connection", "close")
+		}
+		return badRequest("body-unexpected")
+	}
 	if x.r.Method != http.MethodHead {
 		leave, err := g.streams.enter(x.key())
 		if err != nil {
