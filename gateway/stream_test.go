@@ -415,34 +415,37 @@ func TestPanics(t *testing.T) {
 // C-32.13, C-32.8: a store that panics while a stream is being opened takes no
 // place from the conversation's readers, whichever read it is.
 func TestPanicWhileOpening(t *testing.T) {
-	hub := conversation.NewHub(conversation.HubConfig{MaxReaders: 1})
-	w := newWorldOn(t, journaltest.Wrap(memory.New()), "otherwise\n  reply", hub)
-	id := w.start()
-	open := func() *tape {
-		ctx, leave := context.WithCancel(t.Context())
-		defer leave()
-		got := &tape{onFlush: func(*tape) { leave() }}
-		w.handler.ServeHTTP(got, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx))
-		return got
-	}
-	for failing := 0; ; failing++ {
-		reads := 0
-		w.store.OnRead(func(string) error {
-			if reads++; reads > failing {
-				panic("QWERTZ")
+	synctest.Test(t, func(t *testing.T) {
+		hub := conversation.NewHub(conversation.HubConfig{MaxReaders: 1})
+		w := newWorldOn(t, journaltest.Wrap(memory.New()), "otherwise\n  reply", hub)
+		id := w.start()
+		open := func() *tape {
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			got := &tape{onFlush: func(*tape) { w.store.OnRead(nil); leave() }} // it is open
+			w.handler.ServeHTTP(got, request("GET", "/v1/conversations/"+id+"/events", "ann@acme", "").WithContext(ctx))
+			return got
+		}
+		for failing := 0; ; failing++ {
+			synctest.Wait() // the runtime reads nothing meanwhile
+			reads := 0
+			w.store.OnRead(func(string) error {
+				if reads++; reads > failing {
+					panic("QWERTZ")
+				}
+				return nil
+			})
+			got := open()
+			w.store.OnRead(nil)
+			if reads <= failing {
+				return // each read has had its turn
 			}
-			return nil
-		})
-		got := open()
-		w.store.OnRead(nil)
-		if reads <= failing {
-			return // each read has had its turn
+			if got.code != 500 {
+				t.Fatalf("a panic at read %d is answered %d; want 500", failing, got.code)
+			}
+			if got := open(); got.code != 200 || w.open() != 0 {
+				t.Fatalf("after a panic at read %d a stream is answered %d, and %d are open; want 200, and none", failing, got.code, w.open())
+			}
 		}
-		if got.code != 500 {
-			t.Fatalf("a panic at read %d is answered %d; want 500", failing, got.code)
-		}
-		if got := open(); got.code != 200 || w.open() != 0 {
-			t.Fatalf("after a panic at read %d a stream is answered %d, and %d are open; want 200, and none", failing, got.code, w.open())
-		}
-	}
+	})
 }
