@@ -226,6 +226,9 @@ func (c *walk) requests(t *testing.T) {
 		cut.Body = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF))
 		w.answers(cut, 400)
 	}
+	burdened := request("GET", path+"/events", "ann@acme", "")
+	burdened.ContentLength = 1
+	w.answers(burdened, 400)
 	for _, target := range []string{"/v1/conversations", path + "/history", path + "/events"} {
 		for _, query := range []string{"?cursor=!", "?x=%zz", "?cursor=0.1&cursor=0.1"} {
 			w.answers(request("GET", target+query, "ann@acme", ""), 400)
