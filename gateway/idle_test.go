@@ -62,7 +62,7 @@ func TestManyIdleStreams(t *testing.T) {
 		_, base := wave() // what Go keeps of a goroutine for the next one is no leak
 		idle, after := wave()
 		t.Logf("%+v before, %+v with %d idle streams and their clients, %+v after", base, idle, many, after)
-		if after.goroutines > base.goroutines {
+		if after.goroutines != base.goroutines {
 			t.Errorf("%d goroutines are left, and %d were before", after.goroutines, base.goroutines)
 		}
 		if grown := after.heap - base.heap; grown > 400*many {
@@ -71,7 +71,7 @@ func TestManyIdleStreams(t *testing.T) {
 	})
 }
 
-// use is what the process has in use.
+// use is what is in use: goroutines of the bubble, and memory of the process.
 type use struct{ goroutines, heap int }
 
 // settled is what is in use when nothing moves and all garbage is gone.
@@ -81,7 +81,7 @@ func settled() use {
 	runtime.GC() // pools let go in the second one
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return use{runtime.NumGoroutine(), int(stats.HeapAlloc)}
+	return use{goroutines(), int(stats.HeapAlloc)}
 }
 
 // follow opens a stream and tells of its entries until ctx is done.
@@ -130,7 +130,7 @@ func TestSSE13Soak(t *testing.T) {
 			if first == (use{}) {
 				first = now
 			}
-			if now.goroutines > base.goroutines+streams || w.open() != streams || w.store.Counts().Subscriptions != streams {
+			if now.goroutines != base.goroutines+streams || w.open() != streams || w.store.Counts().Subscriptions != streams {
 				t.Errorf("%d goroutines, and %d before; %d streams, %d subscriptions; want %d of each more",
 					now.goroutines, base.goroutines, w.open(), w.store.Counts().Subscriptions, streams)
 			}
