@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
@@ -16,36 +15,6 @@ import (
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 )
-
-// problem is the body of every error (C-29.15).
-type problem struct {
-	Code    string `json:"error"`
-	Reason  string `json:"reason,omitzero"`
-	ErrorID string `json:"errorId,omitzero"`
-}
-
-// refusal is an error that is answered as it is.
-type refusal struct {
-	status int
-	wait   time.Duration // after which it may be tried again; 0 means retryAfter, where the status has a Retry-After
-	problem
-}
-
-func (r *refusal) Error() string { return r.Code + " " + r.Reason }
-
-var (
-	errUnauthorized = &refusal{status: http.StatusUnauthorized, problem: problem{Code: "unauthorized"}}
-	errMethod       = &refusal{status: http.StatusMethodNotAllowed, problem: problem{Code: "method not allowed"}}
-	errMediaType    = &refusal{status: http.StatusUnsupportedMediaType, problem: problem{Code: "unsupported media type"}}
-	errUnavailable  = &refusal{status: http.StatusServiceUnavailable, problem: problem{Code: "unavailable"}}
-	errTooLarge     = &refusal{status: http.StatusRequestEntityTooLarge, problem: problem{Code: "too large"}}
-)
-
-// badRequest is a 400. The reason is one of a few words and repeats nothing of
-// the request.
-func badRequest(reason string) error {
-	return &refusal{status: http.StatusBadRequest, problem: problem{Code: "bad request", Reason: reason}}
-}
 
 // refusals are the errors of the client that a caller may know, by status.
 var refusals = []struct {
@@ -67,16 +36,16 @@ var refusals = []struct {
 
 // explain turns an error into what the caller may see of it. What is hidden
 // behind an errorId goes to OnError (C-29.10).
-func (g *Gateway) explain(err error) *refusal {
-	if r, ok := errors.AsType[*refusal](err); ok {
+func (g *Gateway) explain(err error) *Refusal {
+	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
 	if turn, ok := errors.AsType[*conversation.TurnError](err); ok {
-		return &refusal{status: http.StatusBadRequest, problem: problem{Code: "bad request", Reason: string(turn.Fault)}}
+		return &Refusal{Status: http.StatusBadRequest, Code: "bad request", Reason: string(turn.Fault)}
 	}
 	for _, r := range refusals {
 		if errors.Is(err, r.err) {
-			return &refusal{status: r.status, problem: problem{Code: r.code}}
+			return &Refusal{Status: r.status, Code: r.code}
 		}
 	}
 	if g.client.Runtime().Err() != nil { // the store has failed; the process is about to end
@@ -84,7 +53,7 @@ func (g *Gateway) explain(err error) *refusal {
 	}
 	id := kernel.NewID()
 	g.report(id, err)
-	return &refusal{status: http.StatusInternalServerError, problem: problem{Code: "internal", ErrorID: id}}
+	return &Refusal{Status: http.StatusInternalServerError, Code: "internal", ErrorID: id}
 }
 
 // report tells the host about an error; a hook that panics stops nothing.
@@ -101,25 +70,11 @@ func (g *Gateway) report(id string, err error) {
 	g.config.OnError(id, err)
 }
 
-// retryAfter is how much later a refused request may be tried again, where
-// nothing better is known.
-const retryAfter = 5 * time.Second
-
 // fail answers an error.
 func (g *Gateway) fail(x *exchange, err error) {
 	r := g.explain(err)
-	switch r.status {
-	case http.StatusUnauthorized:
-		x.w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		wait := cmp.Or(r.wait, retryAfter)
-		x.w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
-	case http.StatusRequestEntityTooLarge:
-		if x.r.ProtoMajor == 1 {
-			x.w.Header().Set("Connection", "close")
-		}
-	}
-	x.answer(r.status, r.problem)
+	x.started = true
+	r.Answer(x.w, x.r)
 }
 
 // recovered answers a request whose handling panicked. Where the answer has
@@ -141,23 +96,31 @@ func (g *Gateway) recovered(x *exchange) {
 	panic(http.ErrAbortHandler)
 }
 
+// answer writes a JSON answer.
+func (x *exchange) answer(status int, value any) error {
+	data := encode(value)
+	x.started = true
+	write(x.w, status, data)
+	return nil
+}
+
 // answerWithin is how long a client may take to accept an answer.
 const answerWithin = 30 * time.Second
 
-// answer writes a JSON answer. The deadline is armed for it alone: left armed
-// it would cut what comes later on the connection.
-func (x *exchange) answer(status int, value any) error {
-	data := encode(value)
-	control := http.NewResponseController(x.w)
+// Answer writes a JSON answer, for the routes of others than the gateway.
+func Answer(w http.ResponseWriter, status int, value any) { write(w, status, encode(value)) }
+
+// write writes an answer. The deadline is armed for it alone: left armed it would
+// cut what comes later on the connection.
+func write(w http.ResponseWriter, status int, data []byte) {
+	control := http.NewResponseController(w)
 	control.SetWriteDeadline(time.Now().Add(answerWithin)) // a writer without deadlines is bounded by its server
 	defer control.SetWriteDeadline(time.Time{})
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	x.started = true
-	x.w.WriteHeader(status)
-	x.w.Write(data) // a client that is gone is no error
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(status)
+	w.Write(data) // a client that is gone is no error
 	control.Flush()
-	return nil
 }
 
 // encode gives the JSON of an answer or an event: one line, with the three

@@ -21,39 +21,49 @@ const (
 	bodyWithin = 30 * time.Second
 )
 
-// readBody reads the body of a POST into memory: only JSON (C-32.3), and only
-// as much of it as is allowed.
-func (x *exchange) readBody() error {
-	mediaType, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
-	if err != nil || mediaType != "application/json" || len(x.r.Header.Values("Content-Type")) != 1 {
-		return errMediaType
+// Read reads the body of a request as T, for the routes of others than the
+// gateway: in the same bounds, and with the same refusals.
+func Read[T any](w http.ResponseWriter, r *http.Request) (T, error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		var none T
+		return none, err
 	}
-	if x.r.ContentLength > MaxBodyBytes+drainBytes {
-		return errTooLarge
+	return decode[T](body)
+}
+
+// readBody reads a body into memory: only JSON (C-32.3), and only as much of it as
+// is allowed.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "application/json" || len(r.Header.Values("Content-Type")) != 1 {
+		return nil, errMediaType
+	}
+	if r.ContentLength > MaxBodyBytes+drainBytes {
+		return nil, errTooLarge
 	}
 	// net/http takes the deadline away when the body has come to its end. A
 	// connection that knows none is bounded by its server.
-	http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(bodyWithin))
-	body, err := io.ReadAll(io.LimitReader(x.r.Body, MaxBodyBytes+1))
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
 	if err != nil {
-		return badRequest("body-incomplete")
+		return nil, BadRequest("body-incomplete")
 	}
 	if len(body) > MaxBodyBytes {
-		io.CopyN(io.Discard, x.r.Body, drainBytes)
-		return errTooLarge
+		io.CopyN(io.Discard, r.Body, drainBytes)
+		return nil, errTooLarge
 	}
-	x.body = body
-	return nil
+	return body, nil
 }
 
-// decode reads the body of a request as T. Members that T does not have are
+// decode reads a body as T. Members that T does not have are
 // ignored (C-29.8).
-func decode[T any](x *exchange) (T, error) {
+func decode[T any](body []byte) (T, error) {
 	var value T
-	if !utf8.Valid(x.body) {
-		return value, badRequest("invalid-utf8")
+	if !utf8.Valid(body) {
+		return value, BadRequest("invalid-utf8")
 	}
-	err := json.Unmarshal(x.body, &value)
+	err := json.Unmarshal(body, &value)
 	if err == nil {
 		return value, nil
 	}
@@ -63,14 +73,14 @@ func decode[T any](x *exchange) (T, error) {
 	} else if _, ok := errors.AsType[*json.SemanticError](err); ok {
 		reason = "wrong-type"
 	}
-	return value, badRequest(reason)
+	return value, BadRequest(reason)
 }
 
 // decodeOptional is decode where no body at all is the zero T.
-func decodeOptional[T any](x *exchange) (T, error) {
-	if len(x.body) == 0 {
+func decodeOptional[T any](body []byte) (T, error) {
+	if len(body) == 0 {
 		var none T
 		return none, nil
 	}
-	return decode[T](x)
+	return decode[T](body)
 }

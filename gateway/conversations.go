@@ -9,7 +9,7 @@ import (
 
 // start is POST /v1/conversations. The server mints the id (C-29.1).
 func (g *Gateway) start(x *exchange) error {
-	if _, err := decodeOptional[struct{}](x); err != nil {
+	if _, err := decodeOptional[struct{}](x.body); err != nil {
 		return err
 	}
 	id, err := g.client.Start(x.r.Context(), x.caller, "")
@@ -53,14 +53,14 @@ func (g *Gateway) turn(x *exchange) error {
 		Text      string `json:"text"`
 		MessageID string `json:"messageId"`
 		EditOf    *int   `json:"editOf"`
-	}](x)
+	}](x.body)
 	if err != nil {
 		return err
 	}
 	message := conversation.Message{Text: turn.Text, ID: turn.MessageID}
 	if turn.EditOf != nil {
 		if message.EditOf = *turn.EditOf; message.EditOf == 0 { // which to the client says that it is no edit
-			return badRequest(string(conversation.EditOfBad))
+			return BadRequest(string(conversation.EditOfBad))
 		}
 	}
 	messageID, err := g.client.SendTurn(x.r.Context(), x.caller, x.id, message)
@@ -78,7 +78,7 @@ func (g *Gateway) turn(x *exchange) error {
 func (g *Gateway) stop(x *exchange) error {
 	order, err := decode[struct {
 		Turn int `json:"turn"`
-	}](x)
+	}](x.body)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (g *Gateway) stop(x *exchange) error {
 
 // close is POST /v1/conversations/{id}/close (C-29.4).
 func (g *Gateway) close(x *exchange) error {
-	if _, err := decodeOptional[struct{}](x); err != nil {
+	if _, err := decodeOptional[struct{}](x.body); err != nil {
 		return err
 	}
 	if err := g.client.Close(x.r.Context(), x.caller, x.id); err != nil {
@@ -117,7 +117,7 @@ func (g *Gateway) history(x *exchange) error {
 	case "backward":
 		options.Direction = journal.Backward
 	default:
-		return badRequest("direction-invalid")
+		return BadRequest("direction-invalid")
 	}
 	if options.Cursor, err = q.cursor(); err != nil {
 		return err

@@ -224,11 +224,11 @@ func FuzzTurnBody(f *testing.F) {
 		MessageID string `json:"messageId"`
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := decode[turn](&exchange{body: body})
+		got, err := decode[turn](body)
 		if err == nil && !utf8.ValidString(got.Text+got.MessageID) {
 			t.Errorf("decode(%q) = %q", body, got)
 		}
-		if refused, ok := errors.AsType[*refusal](err); err != nil && (!ok || refused.status != 400 || len(refused.Reason) > 20) {
+		if refused, ok := errors.AsType[*Refusal](err); err != nil && (!ok || refused.Status != 400 || len(refused.Reason) > 20) {
 			t.Errorf("decode(%q): %v", body, err)
 		}
 	})

@@ -46,8 +46,8 @@ type Edge struct {
 }
 
 var (
-	errHost   = &refusal{status: http.StatusForbidden, problem: problem{Code: "forbidden", Reason: "host-not-allowed"}}
-	errOrigin = &refusal{status: http.StatusForbidden, problem: problem{Code: "forbidden", Reason: "origin-not-allowed"}}
+	errHost   = &Refusal{Status: http.StatusForbidden, Code: "forbidden", Reason: "host-not-allowed"}
+	errOrigin = &Refusal{Status: http.StatusForbidden, Code: "forbidden", Reason: "origin-not-allowed"}
 )
 
 // NewEdge makes an edge. It refuses hosts and origins that no request could
@@ -127,7 +127,7 @@ func joinHost(name, port string) string {
 
 // admit judges a request by its Host and its Origin, and allows the page of a
 // listed origin to read whatever the answer will be, a refusal too (C-32.2).
-func (e *Edge) admit(w http.ResponseWriter, r *http.Request) error {
+func (e *Edge) admit(w http.ResponseWriter, r *http.Request) *Refusal {
 	origins := r.Header.Values("Origin")
 	listed := len(origins) == 1 && slices.Contains(e.origins, origins[0])
 	if len(e.origins) > 0 {
@@ -201,18 +201,17 @@ func isPreflight(r *http.Request) bool {
 func (e *Edge) Guard(methods []string, next http.Handler) http.Handler {
 	allow := strings.Join(methods, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{w: w, r: r}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store") // caches may keep a 405 unless they are told not to
-		err := e.admit(w, r)
+		refused := e.admit(w, r)
 		switch {
-		case err != nil:
-			x.answer(http.StatusForbidden, err.(*refusal).problem)
+		case refused != nil:
+			refused.Answer(w, r)
 		case isPreflight(r):
 			preflight(w, allow)
 		case !slices.Contains(methods, r.Method):
 			w.Header().Set("Allow", allow)
-			x.answer(errMethod.status, errMethod.problem)
+			errMethod.Answer(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}

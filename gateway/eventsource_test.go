@@ -181,7 +181,7 @@ func tellsErrorsApart(t *testing.T, browser context.Context) {
 		}
 		return nil
 	})
-	var told problem
+	var told Refusal
 	if e := p.expect(0, eventError); e.Data == nil || json.Unmarshal([]byte(*e.Data), &told) != nil || told.Code != "internal" || told.ErrorID == "" {
 		t.Errorf("an error of the server is %s", e)
 	}

@@ -86,6 +86,9 @@ func New(config Config) (*Gateway, error) {
 	case !runtime.Policy().FailClosed() && !config.AllowNoRuntimeAuthz:
 		return nil, errors.New("the runtime behind this gateway has no policy that fails closed; AllowNoRuntimeAuthz accepts that")
 	}
+	if config.MaxStreams < 0 || config.MaxStreamsPerCaller < 0 || config.PostsPerMinute < 0 {
+		return nil, errors.New("a limit of a gateway is above 0, or 0 for its default")
+	}
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
@@ -142,8 +145,8 @@ func (g *Gateway) serve(x *exchange) error {
 // enter takes a request through the door, in the order that tells a stranger
 // the least, and finds its route.
 func (g *Gateway) enter(x *exchange) (route, error) {
-	if err := g.edge.admit(x.w, x.r); err != nil {
-		return nil, err
+	if refused := g.edge.admit(x.w, x.r); refused != nil {
+		return nil, refused
 	}
 	methods, id, ok := match(x.r.URL.Path)
 	if !ok {
@@ -169,7 +172,8 @@ func (g *Gateway) judge(x *exchange) error {
 	var wait time.Duration
 	if x.r.Method == http.MethodPost {
 		wait = g.posts.count(x.key()) // it counts first, and answers behind the authorization (C-31.7)
-		if err := x.readBody(); err != nil {
+		var err error
+		if x.body, err = readBody(x.w, x.r); err != nil {
 			return err
 		}
 	}
@@ -177,7 +181,7 @@ func (g *Gateway) judge(x *exchange) error {
 		return err
 	}
 	if wait > 0 {
-		return tooMany("posts", wait)
+		return TooMany("posts", wait)
 	}
 	return nil
 }

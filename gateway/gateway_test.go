@@ -31,7 +31,7 @@ func TestInternalErrors(t *testing.T) {
 		for _, route := range perID {
 			before := len(w.reports())
 			got := w.ask(request(route.method, "/v1/conversations/"+id+route.suffix, "ann@acme", route.body))
-			var p problem
+			var p Refusal
 			json.Unmarshal(got.Body.Bytes(), &p)
 			if got.Code != 500 || p.Code != "internal" || len(p.ErrorID) != 26 || p.Reason != "" || strings.Contains(got.Body.String(), "QWERTZ") {
 				t.Errorf("%s %s: %d %s; want 500 with an id", route.method, route.suffix, got.Code, got.Body)
@@ -102,6 +102,9 @@ func TestNew(t *testing.T) {
 		"both, strict":                       {true, good, Config{Authenticate: byToken, Insecure: true}, false},
 		"strict":                             {true, good, Config{Authenticate: byToken}, true},
 		"a runtime that is open":             {false, open, Config{Authenticate: byToken}, false},
+		"no streams":                         {false, good, Config{Authenticate: byToken, MaxStreams: -1}, false},
+		"no streams of a caller":             {false, good, Config{Authenticate: byToken, MaxStreamsPerCaller: -1}, false},
+		"no posts":                           {false, good, Config{Authenticate: byToken, PostsPerMinute: -1}, false},
 		"a runtime that is open, by consent": {false, open, Config{Authenticate: byToken, AllowNoRuntimeAuthz: true}, true},
 	} {
 		if err := build(test.requires, test.policy, test.config); (err == nil) != test.want {

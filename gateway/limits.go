@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"net/http"
 	"sync"
 	"time"
 )
@@ -15,14 +14,6 @@ const (
 	// it a caller who has posted nothing for a minute has to wait.
 	maxPosters = 1 << 16
 )
-
-// tooMany is a 429 that is over after a while.
-func tooMany(reason string, wait time.Duration) error {
-	return &refusal{
-		status: http.StatusTooManyRequests, wait: wait,
-		problem: problem{Code: "too many requests", Reason: reason},
-	}
-}
 
 // posts counts what callers post: so many within any minute (C-32.9). What is
 // refused does not count, so that who keeps trying gets through.

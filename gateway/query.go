@@ -15,11 +15,11 @@ type query struct{ values url.Values }
 func (x *exchange) query() (query, error) {
 	values, err := url.ParseQuery(x.r.URL.RawQuery)
 	if err != nil {
-		return query{}, badRequest("query-malformed")
+		return query{}, BadRequest("query-malformed")
 	}
 	for _, all := range values {
 		if len(all) > 1 {
-			return query{}, badRequest("query-repeated")
+			return query{}, BadRequest("query-repeated")
 		}
 	}
 	return query{values}, nil
@@ -33,7 +33,7 @@ func (q query) number(name string, otherwise, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, badRequest(name + "-invalid")
+		return 0, BadRequest(name + "-invalid")
 	}
 	return min(max(n, 1), most), nil
 }

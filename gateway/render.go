@@ -26,5 +26,5 @@ func (q query) renders() (bool, error) {
 	case "html":
 		return true, nil
 	}
-	return false, badRequest("render-invalid")
+	return false, BadRequest("render-invalid")
 }

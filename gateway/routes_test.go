@@ -95,7 +95,7 @@ func TestRoutes(t *testing.T) {
 	if code, _ := do[struct{}](t, server, "POST", path+"/close", by, ""); code != 202 { // C-26.5
 		t.Errorf("second close: %d", code)
 	}
-	if code, p := do[problem](t, server, "POST", path+"/turns", by, `{"text":"late"}`); code != 409 || p != (problem{Code: "ConversationClosed"}) {
+	if code, p := do[Refusal](t, server, "POST", path+"/turns", by, `{"text":"late"}`); code != 409 || p != (Refusal{Code: "ConversationClosed"}) {
 		t.Errorf("turn after the close: %d, %+v", code, p)
 	}
 	code, list := do[conversation.Listing](t, server, "GET", "/v1/conversations?limit=1", by, "")

@@ -31,7 +31,7 @@ func (g *Gateway) events(x *exchange) error {
 		if x.r.ProtoMajor == 1 {
 			x.w.Header().Set("Connection", "close")
 		}
-		return badRequest("body-unexpected")
+		return BadRequest("body-unexpected")
 	}
 	if x.r.Method != http.MethodHead {
 		leave, err := g.streams.enter(x.key())
@@ -370,8 +370,8 @@ func (s *stream) fail(ctx context.Context, err error) StreamEnd {
 		return EndLeft
 	}
 	r := s.gateway.explain(err)
-	s.end(frame{event: eventError, data: r.problem})
-	if r.status == http.StatusUnauthorized || r.status == http.StatusNotFound {
+	s.end(frame{event: eventError, data: r})
+	if r.Status == http.StatusUnauthorized || r.Status == http.StatusNotFound {
 		return EndRefused
 	}
 	return EndFailed

@@ -266,7 +266,7 @@ func TestStreamError(t *testing.T) {
 		r.expect(t, eventStatus)
 		failed := r.expect(t, eventError)
 		r.ended(t)
-		var p problem
+		var p Refusal
 		if err := json.Unmarshal([]byte(failed.data), &p); err != nil || p.Code != "internal" || !errors.Is(w.reports()[p.ErrorID], secret) || failed.id != "" {
 			t.Errorf("error event %+v: %v; want an internal problem, reported", failed, err)
 		}

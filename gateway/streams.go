@@ -47,7 +47,7 @@ func (s *streams) enter(caller string) (leave func(), err error) {
 	case !s.until.IsZero():
 		return nil, nil
 	case s.of[caller] >= s.each:
-		return nil, tooMany("streams", retryAfter)
+		return nil, TooMany("streams", retryAfter)
 	case s.open >= s.most:
 		return nil, nil
 	}

@@ -77,7 +77,7 @@ func routes(api, session, page, metrics http.Handler, ready func() bool) http.Ha
 			metrics.ServeHTTP(w, r)
 		case isProbe && r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+			refuse(w, r, http.StatusMethodNotAllowed, "method not allowed")
 		case isProbe:
 			probe(w, r.URL.Path == "/healthz" || ready())
 		default:
@@ -111,13 +111,11 @@ func probe(w http.ResponseWriter, ok bool) {
 	_, _ = io.WriteString(w, answer) // whoever asked is gone, or has the status
 }
 
-// refuse answers with an error body of the API's form (C-29.15).
-func refuse(w http.ResponseWriter, status int, code string) {
-	w.Header().Set("Content-Type", "application/json")
+// refuse answers with an error of the API's form (C-29.15).
+func refuse(w http.ResponseWriter, r *http.Request, status int, code string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store") // caches may keep a 404 unless they are told not to
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, `{"error":"`+code+`"}`+"\n")
+	w.Header().Set("Cache-Control", "no-store") // caches may keep a 405 unless they are told not to
+	(&gateway.Refusal{Status: status, Code: code}).Answer(w, r)
 }
 
 // limitedListener accepts no more than so many connections at once; those above

@@ -122,7 +122,7 @@ func TestRoutes(t *testing.T) {
 	check("GET", "/v2/conversations", 200, "api /v2/conversations")
 	check("GET", "/v1/../healthz", 200, "api /v1/../healthz")
 	check("GET", "//healthz", 200, "api //healthz")
-	check("POST", "/readyz", 405, `{"error":"method not allowed"}`+"\n")
+	check("POST", "/readyz", 405, `{"error":"method not allowed"}`)
 	ready.Store(false)
 	check("GET", "/healthz", 200, "ok\n")
 	check("GET", "/readyz", 503, "unavailable\n")

@@ -21,13 +21,12 @@ func (d door) metricsFor(owner identity.Identity, authenticate func(*http.Reques
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, "method not allowed")
+			refuse(w, r, http.StatusMethodNotAllowed, "method not allowed")
 			return
 		case d.isNearby(r):
 		default:
 			if principal, err := authenticate(r); err != nil || principal.Identity != owner {
-				w.Header().Set("WWW-Authenticate", "Bearer")
-				refuse(w, http.StatusUnauthorized, "unauthorized")
+				refuse(w, r, http.StatusUnauthorized, "unauthorized")
 				return
 			}
 		}

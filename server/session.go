@@ -1,18 +1,12 @@
 package server
 
 import (
-	"encoding/json/jsontext"
-	"encoding/json/v2"
 	"errors"
-	"io"
 	"log/slog"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/parley-run/parley/gateway"
 	"github.com/parley-run/parley/identity"
@@ -73,70 +67,86 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		who, err := s.callers.find(r)
 		if err != nil {
-			s.refuse(w, err)
+			s.refuse(w, r, err)
 			return
 		}
-		respond(w, http.StatusOK, presenceOf(who))
+		gateway.Answer(w, http.StatusOK, presenceOf(who))
 	}
 }
 
 // open opens a session: of a link, by its code, or of whoever sends a token or a
-// JWT. Where an address has failed too often, nothing is looked at.
+// JWT.
 func (s *sessions) open(w http.ResponseWriter, r *http.Request) {
-	end, wait := s.failures.begin(neighbourhood(r))
-	if wait > 0 {
-		s.refuse(w, &denial{status: http.StatusTooManyRequests, code: "too many requests", reason: "failures", wait: wait})
-		return
-	}
-	var guess error
-	defer func() { end(guess) }() // after a panic too (C-32.13)
 	session, secret, err := s.admit(w, r)
-	if errors.Is(err, datadir.ErrNoToken) { // what is wrong otherwise is no guess
-		guess = err
-	}
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, r, err)
 		return
 	}
 	s.setCookie(w, r, secret.Reveal(), time.Until(session.Expires))
-	respond(w, http.StatusCreated, presenceOf(session))
+	gateway.Answer(w, http.StatusCreated, presenceOf(session))
 }
 
 // admit finds out for whom a session is to be, in the order of the API's door,
 // and opens it.
 //
-// Errors: [datadir.ErrNoToken], [denial].
-func (s *sessions) admit(w http.ResponseWriter, r *http.Request) (datadir.Token, identity.Secret, error) {
+// Errors: [datadir.ErrNoToken], [gateway.Refusal].
+func (s *sessions) admit(w http.ResponseWriter, r *http.Request) (session datadir.Token, secret identity.Secret, err error) {
 	_, bears := r.Header["Authorization"]
 	var bearer datadir.Token
 	if bears {
-		var err error
-		if bearer, err = s.callers.find(r); err != nil {
+		err = s.guess(r, func() error {
+			bearer, err = s.callers.find(r)
+			return err
+		})
+		if err != nil {
 			return datadir.Token{}, identity.Secret{}, err
 		}
 	}
-	code, err := readCode(w, r)
+	body, err := gateway.Read[struct {
+		Code *string `json:"code"`
+	}](w, r)
 	switch {
 	case err != nil:
 		return datadir.Token{}, identity.Secret{}, err
-	case bears && code != nil:
-		return datadir.Token{}, identity.Secret{}, badRequest("two-credentials")
+	case bears && body.Code != nil:
+		return datadir.Token{}, identity.Secret{}, gateway.BadRequest("two-credentials")
 	case bears:
 		return s.openFor(r, bearer)
-	case code == nil:
-		return datadir.Token{}, identity.Secret{}, datadir.ErrNoToken
 	}
-	if _, err := s.callers.look(datadir.KindLink, *code); err != nil { // a guess takes no lock and writes nothing
-		return datadir.Token{}, identity.Secret{}, err
+	err = s.guess(r, func() error {
+		if body.Code == nil {
+			return datadir.ErrNoToken
+		}
+		if _, err := s.callers.look(datadir.KindLink, *body.Code); err != nil { // a guess takes no lock and writes nothing
+			return err
+		}
+		session, secret, err = s.dir.RedeemLink(r.Context(), *body.Code)
+		return err
+	})
+	return session, secret, err
+}
+
+// guess looks at a credential, unless its address has failed too often. It is
+// counted while it is looked at, and not while its sender takes their time.
+func (s *sessions) guess(r *http.Request, look func() error) error {
+	end, wait := s.failures.begin(neighbourhood(r))
+	if wait > 0 {
+		return gateway.TooMany("failures", wait)
 	}
-	return s.dir.RedeemLink(r.Context(), *code)
+	var guessed error
+	defer func() { end(guessed) }() // after a panic too (C-32.13)
+	err := look()
+	if errors.Is(err, datadir.ErrNoToken) { // what is wrong otherwise is no guess
+		guessed = err
+	}
+	return err
 }
 
 // openFor opens a session of the one who sent a token, which ends with it.
 func (s *sessions) openFor(r *http.Request, bearer datadir.Token) (datadir.Token, identity.Secret, error) {
 	end, wait := s.opened.begin(bearer.Identity.Key())
 	if wait > 0 {
-		return datadir.Token{}, identity.Secret{}, &denial{status: http.StatusTooManyRequests, code: "too many requests", reason: "sessions", wait: wait}
+		return datadir.Token{}, identity.Secret{}, gateway.TooMany("sessions", wait)
 	}
 	defer end(errOpened)
 	return s.dir.OpenSession(r.Context(), bearer.Identity, bearer.ID, bearer.Expires)
@@ -149,7 +159,7 @@ var errOpened = errors.New("a session was opened")
 func (s *sessions) close(w http.ResponseWriter, r *http.Request) {
 	who, err := s.callers.find(r)
 	if err == nil && who.Kind != datadir.KindSession {
-		err = badRequest("no-session")
+		err = gateway.BadRequest("no-session")
 	}
 	if err == nil {
 		if err = s.dir.RevokeToken(r.Context(), who.ID); errors.Is(err, datadir.ErrNoToken) {
@@ -157,7 +167,7 @@ func (s *sessions) close(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		s.refuse(w, err)
+		s.refuse(w, r, err)
 		return
 	}
 	s.setCookie(w, r, "", -time.Second)
@@ -184,83 +194,19 @@ func (s *Server) cookieName(r *http.Request) string {
 	return "parley_" + port
 }
 
-// readCode reads the body of a POST: the code of a link, nil if it has none.
-func readCode(w http.ResponseWriter, r *http.Request) (*string, error) {
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || mediaType != "application/json" || len(r.Header.Values("Content-Type")) != 1 { // C-32.3
-		return nil, &denial{status: http.StatusUnsupportedMediaType, code: "unsupported media type"}
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, gateway.MaxBodyBytes))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok { // C-32.6
-		return nil, &denial{status: http.StatusRequestEntityTooLarge, code: "too large"}
-	}
-	if err != nil {
-		return nil, badRequest("body-incomplete")
-	}
-	var body struct {
-		Code *string `json:"code"`
-	}
-	if !utf8.Valid(data) {
-		return nil, badRequest("invalid-utf8")
-	}
-	err = json.Unmarshal(data, &body)
-	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return nil, badRequest("duplicate-name")
-	}
-	if _, ok := errors.AsType[*json.SemanticError](err); ok {
-		return nil, badRequest("wrong-type")
-	}
-	if err != nil {
-		return nil, badRequest("malformed-json")
-	}
-	return body.Code, nil
-}
-
-// denial is an error that is answered as it is.
-type denial struct {
-	status       int
-	code, reason string
-	wait         time.Duration // after which it may be tried again
-}
-
-// Error names code and reason.
-func (d *denial) Error() string { return d.code + " " + d.reason }
-
-func badRequest(reason string) error {
-	return &denial{status: http.StatusBadRequest, code: "bad request", reason: reason}
-}
-
 // refuse answers an error. Whoever is not known gets one answer, whatever is
 // wrong; what is the server's own fault is for its log.
-func (s *sessions) refuse(w http.ResponseWriter, err error) {
-	d, ok := errors.AsType[*denial](err)
+func (s *sessions) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	refusal, ok := errors.AsType[*gateway.Refusal](err)
 	switch {
 	case ok:
 	case errors.Is(err, datadir.ErrNoToken):
-		d = &denial{status: http.StatusUnauthorized, code: "unauthorized"}
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		refusal = &gateway.Refusal{Status: http.StatusUnauthorized, Code: "unauthorized"}
 	default:
 		s.log.Error("a session cannot be opened or ended", "error", err)
-		d = &denial{status: http.StatusServiceUnavailable, code: "unavailable", wait: 5 * time.Second}
+		refusal = &gateway.Refusal{Status: http.StatusServiceUnavailable, Code: "unavailable"}
 	}
-	if d.wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((d.wait+time.Second-1)/time.Second)))
-	}
-	respond(w, d.status, struct {
-		Code   string `json:"error"`
-		Reason string `json:"reason,omitzero"`
-	}{d.code, d.reason})
-}
-
-// respond writes a JSON answer.
-func respond(w http.ResponseWriter, status int, value any) {
-	data, err := json.Marshal(value, jsontext.EscapeForJS(true))
-	if err != nil {
-		panic("server: an answer is no JSON") // of a name that was checked on its way in
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(data) // whoever asked is gone, or has the status
+	refusal.Answer(w, r)
 }
 
 // neighbourhood is the network of one person: an address, or the 64 bits of one
