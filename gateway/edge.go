@@ -158,6 +158,13 @@ func (e *Edge) knows(host string) bool {
 	return len(e.hosts) == 0 || slices.Contains(e.hosts, name) || port != "" && slices.Contains(e.hosts, joinHost(name, port))
 }
 
+// IsLoopback reports whether a request that names the host is surely one of the
+// machine itself: under localhost, or under a loopback address.
+func IsLoopback(host string) bool {
+	name, _ := splitHost(host)
+	return isLoopback(name)
+}
+
 func isLoopback(name string) bool {
 	if name == "localhost" {
 		return true

@@ -1,12 +1,10 @@
 package server
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
 
+	"github.com/parley-run/parley/gateway"
 	"github.com/parley-run/parley/identity"
 )
 
@@ -44,16 +42,6 @@ func (d door) metricsFor(owner identity.Identity, authenticate func(*http.Reques
 // that gives itself away, or one of which only the names tell that the server is
 // met from elsewhere. Nor is it under a name that a page may have made point here.
 func (d door) isNearby(r *http.Request) bool {
-	switch {
-	case d.trustsLoopback() || len(d.edge.AllowedHosts) > 0 || arrivalOf(r).proxied:
-		return false
-	case !peerOf(r).IsLoopback():
-		return false
-	}
-	name, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		name = r.Host
-	}
-	address, err := netip.ParseAddr(strings.Trim(name, "[]"))
-	return strings.EqualFold(name, "localhost") || err == nil && address.Unmap().IsLoopback()
+	behind := d.trustsLoopback() || len(d.edge.AllowedHosts) > 0 || arrivalOf(r).proxied
+	return !behind && peerOf(r).IsLoopback() && gateway.IsLoopback(r.Host)
 }
