@@ -140,7 +140,7 @@ func testNoShift(t *testing.T, browser context.Context) {
 		r.sendBeside(id, "sentences")
 		p.Until(newest + `.classList.contains("live")`)
 		p.Until(newest + `.dataset.status === "complete"`)
-		p.Evaluate[bool](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+		p.Painted()
 		if got := p.Evaluate[[]string](`note(watch.takeRecords()), shifts`); len(got) > 0 {
 			t.Errorf("at %d pixels the layout shifts while words arrive:\n%s", width, strings.Join(got, "\n"))
 		}

@@ -3,6 +3,7 @@ package browsertest
 import (
 	"context"
 	"encoding/json/v2"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,10 +145,19 @@ func (p *Page) Enter(modifiers ...chromedp.Modifier) {
 	}
 }
 
-// Resize gives the window another size.
+// Resize gives the window another size, and returns when the page was painted in
+// it.
 func (p *Page) Resize(width, height int64) {
 	p.t.Helper()
 	p.do("resize", chromedp.EmulateViewport(width, height))
+	p.Until(fmt.Sprintf("innerWidth === %d", width))
+	p.Painted()
+}
+
+// Painted waits until what stands in the page now was painted.
+func (p *Page) Painted() {
+	p.t.Helper()
+	p.Evaluate[bool](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
 // Prefer sets what the person prefers, such as prefers-color-scheme, and takes

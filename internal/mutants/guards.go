@@ -118,7 +118,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "an open stream is asked again for its caller (C-31.8)",
-		file:  "gateway/stream.go", from: `if now.Sub(admitted) >= reauth {`, to: `if now.Sub(admitted) >= 100*reauth {`,
+		file:  "gateway/readmit.go", from: `if time.Since(s.admitted) < reauth {`, to: `if time.Since(s.admitted) < 100*reauth {`,
 		test: "TestReauth",
 	},
 	{
@@ -260,14 +260,14 @@ var mutants = []mutant{
 	},
 	{
 		guard: "authorization stands before the limit of posts (C-31.7)",
-		file:  "gateway/gateway.go", from: "\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait > 0 {\n\t\treturn tooMany(\"posts\", wait)\n\t}\n",
-		to:   "\tif wait > 0 {\n\t\treturn tooMany(\"posts\", wait)\n\t}\n\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n",
+		file:  "gateway/gateway.go", from: "\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait > 0 {\n\t\treturn TooMany(\"posts\", wait)\n\t}\n",
+		to:   "\tif wait > 0 {\n\t\treturn TooMany(\"posts\", wait)\n\t}\n\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n",
 		test: "TestPostRate",
 	},
 	{
 		guard: "authorization stands before the limits of streams (C-31.7)",
 		file:  "gateway/gateway.go", from: "\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait",
-		to:   "\tif p := x.r.URL.Path; p[len(p)-7:] == \"/events\" {\n\t\treturn route(g, x)\n\t}\n\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait",
+		to:   "\tif p := x.r.URL.Path; p[len(p)-7:] == \"/events\" {\n\t\treturn nil\n\t}\n\tif err := g.admit(x); err != nil {\n\t\treturn err\n\t}\n\tif wait",
 		test: "TestStreamsPerCaller",
 	},
 	{
