@@ -163,7 +163,8 @@ func Observe(ctx context.Context, observer func(kernel.EffectID, error)) context
 
 type observerKey struct{}
 
-func observe(ctx context.Context, effect kernel.EffectID, err error) {
+// Report gives an error to the observer of a context, if it has one.
+func Report(ctx context.Context, effect kernel.EffectID, err error) {
 	if observer, ok := ctx.Value(observerKey{}).(func(kernel.EffectID, error)); ok {
 		observer(effect, fmt.Errorf("%s: %w", effect, err))
 	}

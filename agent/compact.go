@@ -107,5 +107,5 @@ func (l *loop) chosen(id string, configured kernel.EffectID) (kernel.EffectID, e
 // trouble tells the operator of a failure that the run does not end for.
 func (l *loop) trouble(ctx context.Context, id string, effect kernel.EffectID, what string, err error) {
 	l.def.log().Warn(what, "execution", l.c.Execution(), "step", id, "code", fault.CodeOf(err))
-	observe(ctx, effect, err)
+	Report(ctx, effect, err)
 }

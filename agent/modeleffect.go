@@ -40,7 +40,7 @@ func (d Definition) newModelEffect(prompt *prompter) kernel.Effect {
 			case said.Text == "" && step.Attempt < modelAttempts && retryable(err):
 				return nil, err // the kernel waits, and runs the effect again
 			}
-			observe(ctx, id, err)
+			Report(ctx, id, err)
 			said.Failed = fault.CodeOf(err)
 			said.Calls = nil
 			return said, nil

@@ -35,7 +35,7 @@ func (d Definition) perform(
 	}
 	step, _ := kernel.StepFrom(ctx)
 	d.log().Warn("a tool failed", "effect", string(id), "execution", step.Execution, "step", step.ID, "code", fault.CodeOf(err))
-	observe(ctx, id, err)
+	Report(ctx, id, err)
 	return failed(mode, err, errors.Is(call.Err(), context.DeadlineExceeded))
 }
 

@@ -29,6 +29,8 @@ type admission struct {
 	keys         Keys
 	conversation string
 	owner        *identity.Identity // nil: ownerless
+	shared       bool               // who may speak is judged later (C-39.3)
+	genuine      bool               // of a shared one: the service started it (C-34.3)
 	maxTurnChars int
 	maxAge       time.Duration
 	replay       *replaySet
@@ -51,7 +53,7 @@ func (a admission) judge(payload jsontext.Value, now time.Time) verdict {
 		v.Reason = ReasonMalformed
 	case b.ConversationID != a.conversation:
 		v.Reason = ReasonUnauthenticated
-	case !sameAsker(b.Asker, a.owner):
+	case !a.mayAsk(b.Asker):
 		v.Reason = ReasonUnauthenticated
 	case a.replay.has(b.ID):
 		v.Reason = ReasonReplayed
@@ -59,6 +61,15 @@ func (a admission) judge(payload jsontext.Value, now time.Time) verdict {
 		v.Reason = ReasonStale
 	}
 	return v
+}
+
+// mayAsk reports whether the asker could be somebody who may speak here: the
+// owner, or in a shared conversation anybody.
+func (a admission) mayAsk(asker *identity.Identity) bool {
+	if a.shared {
+		return a.genuine && asker != nil
+	}
+	return sameAsker(asker, a.owner)
 }
 
 // sameAsker reports whether two identities are equal; nobody equals nobody.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 )
@@ -71,8 +70,8 @@ const (
 // processes may pass the limit by a little, as in C-39.7).
 //
 // Errors: [ErrQueueFull], [ErrClosed].
-func (c *Client) checkQueue(ctx context.Context, caller *identity.Principal, id string, k *known, limit int) error {
-	store := c.runtime.Store()
+func (c *Client) checkQueue(ctx context.Context, a access, id string, limit int) error {
+	k, store := a.known, c.runtime.Store()
 	next, _, err := store.HeadOf(ctx, kernel.InboxStream(id))
 	if err != nil || next-journal.Seq(k.passed.Load()) < journal.Seq(limit) {
 		return err
@@ -85,7 +84,7 @@ func (c *Client) checkQueue(ctx context.Context, caller *identity.Principal, id 
 	if waiting < limit {
 		return nil
 	}
-	info, err := c.runtime.Query(ctx, by(caller), id)
+	info, err := c.runtime.Query(ctx, a.by(), id)
 	switch {
 	case err != nil:
 		return uniform(err)

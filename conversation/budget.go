@@ -3,7 +3,6 @@ package conversation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/parley-run/parley/agent"
@@ -57,23 +56,59 @@ func (b Budget) check() error {
 // limit is how many of the counter's tokens a request may have.
 func (b Budget) limit(scale int) int { return scaled(b.ContextWindow-b.ReserveOutputTokens, scale) }
 
-// fit asks which earlier turns stay beside a turn's prompt, and records the
-// verdict (C-20.11): a replay applies it whatever the counter says now, and
-// counts no old text again (C-20.12). Without a budget number and bytes decide
-// alone, which follows from the dialogue.
-func (d *dialogue) fit(n int, turn Turn) Fit {
-	b := d.settings.Budget
+// plan is what a turn is given: the verdict of the fit, and what follows from it
+// for the window. Turns are named by their place in the window.
+type plan struct {
+	fit     Fit
+	visible []int // turns that could be in the prompt, oldest first
+	shown   []int // of these, the ones that are
+	keep    int   // turns that stay in the window, the newest ones
+}
+
+// plan finds the earlier turns that stay beside a turn's prompt. In a conversation
+// of one owner those that the fit leaves out are evicted. A shared one evicts by
+// age and bytes alone, which follows from the dialogue, and the fit sees what the
+// asker may see (C-38.4, C-38.5).
+func (d *dialogue) plan(n int, turn Turn) plan {
 	most := d.window.most(d.settings.MaxWindowTurns, d.settings.windowBytes())
-	if b.IsZero() {
-		return Fit{OK: true, Keep: most}
-	}
-	if b.Summarizer != "" && most < len(d.window.turns) {
+	if d.settings.Budget.Summarizer != "" && most < len(d.window.turns) {
 		most = d.window.most(slack(d.settings.MaxWindowTurns), slack(d.settings.windowBytes()))
+	}
+	var p plan
+	if d.shared == nil {
+		p.visible = placesOf(len(d.window.turns))
+		p.fit = d.fit(n, turn, p.visible, most)
+		p.keep = p.fit.Keep
+	} else {
+		p.visible = d.visible(n, turn.Asker, most)
+		p.fit = d.fit(n, turn, p.visible, len(p.visible))
+		p.keep = most
+	}
+	p.shown = p.visible[len(p.visible)-min(p.fit.Keep, len(p.visible)):]
+	return p
+}
+
+// placesOf is all places of a window of so many turns.
+func placesOf(turns int) []int {
+	places := make([]int, turns)
+	for i := range places {
+		places[i] = i
+	}
+	return places
+}
+
+// fit asks which of the turns stay beside a turn's prompt, at most so many, and
+// records the verdict (C-20.11): a replay applies it whatever the counter says
+// now, and counts no old text again (C-20.12). Without a budget nothing is to be
+// asked.
+func (d *dialogue) fit(n int, turn Turn, places []int, most int) Fit {
+	if d.settings.Budget.IsZero() {
+		return Fit{OK: true, Keep: most}
 	}
 	fit, err := d.c.Decide(idFit(n), SourceBudget, func(ctx context.Context) (Fit, error) {
 		ctx, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
-		return d.alone(FitToWindow(ctx, d.fitRequest(turn, most))), nil
+		return d.alone(FitToWindow(ctx, d.fitRequest(turn, places, most))), nil
 	})
 	if err != nil {
 		return Fit{OK: true, Keep: most} // a verdict that cannot be had evicts nothing
@@ -114,17 +149,17 @@ func (d *dialogue) summaryTokens(scale int) int {
 func slack(bound int) int { return bound - bound/8 }
 
 // fitRequest is what a decider asks of the fit.
-func (d *dialogue) fitRequest(turn Turn, most int) FitRequest {
+func (d *dialogue) fitRequest(turn Turn, places []int, most int) FitRequest {
 	b := d.settings.Budget
 	r := FitRequest{
 		ContextWindow: b.ContextWindow, ReserveOutputTokens: b.ReserveOutputTokens,
 		Scale:  cmp.Or(d.flow.meter.scale(d.c.Execution()), d.scale),
 		System: d.flow.instructions(), Summary: d.summary.part(), Prompt: agent.NewMessage(model.User, turn.asked()),
-		Turns: d.window.parts(), Most: most, Counter: d.flow.config.Counter,
+		Turns: d.window.parts(places), Most: most, Counter: d.flow.config.Counter,
 	}
 	limit := b.limit(r.Scale)
 	r.Aside = limit - d.room(r.Scale)
-	if b.Summarizer != "" {
+	if b.Summarizer != "" && d.shared == nil {
 		r.SummaryRoom = min(d.summaryTokens(r.Scale), d.settings.summaryBytes()/2) + summaryFrame + limit - slack(limit)
 	}
 	return r
@@ -147,17 +182,17 @@ func (f *Flow) checkInstructions() error {
 
 // compare holds what the fit predicted of a turn's first request against what
 // came of it (T82b).
-func (d *dialogue) compare(predicted int, reply agent.Reply, err error) {
+func (d *dialogue) compare(predicted int, came answered) {
 	if d.settings.Budget.IsZero() {
 		return
 	}
 	conversation := d.c.Execution()
-	if errors.Is(err, model.ErrOverflow) && len(reply.Called) == 0 { // later requests are not the fit's
+	if came.Overflow {
 		d.flow.meter.overflowed(conversation, d.scale)
 		return
 	}
-	if d.flow.meter.observe(conversation, predicted, reply.FirstInput, d.scale) {
+	if d.flow.meter.observe(conversation, predicted, came.FirstInput, d.scale) {
 		d.flow.log().Warn("the token counter is far off what the model's service reports; a counter of that model's would fill the window better",
-			"conversation", conversation, "turn", d.seq, "predicted", predicted, "reported", reply.FirstInput)
+			"conversation", conversation, "turn", d.seq, "predicted", predicted, "reported", came.FirstInput)
 	}
 }

@@ -17,10 +17,11 @@ const carryVersion = 1
 // (C-19.6). Its three counters are different numbers: Seq counts accepted
 // turns, Ord consumed envelopes, Rec transcript records.
 type Carry struct {
-	V   int `json:"v"`
-	Seq int `json:"seq"`
-	Ord int `json:"ord"`
-	Rec int `json:"rec"`
+	V     int                `json:"v"`
+	Owner *identity.Identity `json:"owner,omitzero"` // of a shared conversation
+	Seq   int                `json:"seq"`
+	Ord   int                `json:"ord"`
+	Rec   int                `json:"rec"`
 	replaySet
 	Invalid int `json:"invalid,omitzero"` // rejections that were recorded (C-13.13)
 	Dropped int `json:"dropped,omitzero"` // rejections that were only counted (C-13.12)
@@ -37,15 +38,16 @@ type Carry struct {
 // Turn is an earlier turn as later prompts need it (C-19.12). Its status is
 // that of its reply.
 type Turn struct {
-	Turn   int                `json:"turn"`
-	Ord    int                `json:"ord"` // of the user record
-	Asker  *identity.Identity `json:"asker,omitzero"`
-	User   taint.Text         `json:"user"`
-	Edits  taint.Text         `json:"edits,omitzero"` // the beginning of the text that it edits (C-27.8)
-	Reply  string             `json:"reply,omitzero"`
-	Status Status             `json:"status"`
-	Called []string           `json:"called,omitempty"` // tools, of a turn without a whole answer
-	Tokens int                `json:"tokens,omitzero"`  // what it costs in a prompt; 0 until it was counted (C-20.4)
+	Turn    int                `json:"turn"`
+	Ord     int                `json:"ord"` // of the user record
+	Asker   *identity.Identity `json:"asker,omitzero"`
+	User    taint.Text         `json:"user"`
+	Edits   taint.Text         `json:"edits,omitzero"` // the beginning of the text that it edits (C-27.8)
+	Reply   string             `json:"reply,omitzero"`
+	Status  Status             `json:"status"`
+	Called  []string           `json:"called,omitempty"`  // tools, of a turn without a whole answer
+	Classes []string           `json:"classes,omitempty"` // of its answer; shared conversations only
+	Tokens  int                `json:"tokens,omitzero"`   // what it costs in a prompt; 0 until it was counted (C-20.4)
 }
 
 const (
@@ -93,6 +95,9 @@ func (c Carry) valid() bool {
 		len(c.Seen) > maxSeen || c.Floor < 0 || len(c.Turns) > maxCarriedTurns || len(c.Pending.Value) == 0 {
 		return false
 	}
+	if c.Owner != nil && c.Owner.Validate() != nil {
+		return false
+	}
 	if !c.Summary.valid() || c.Scale < 0 || c.Scale > maxScale {
 		return false
 	}
@@ -113,7 +118,7 @@ func (c Carry) valid() bool {
 
 func (t Turn) valid() bool {
 	if t.Asker != nil && t.Asker.Validate() != nil || !t.User.IsTainted() ||
-		!t.Edits.IsZero() && !t.Edits.IsTainted() || len(t.Called) > maxCalledTools || t.Tokens < 0 || t.Tokens > maxTokens {
+		!t.Edits.IsZero() && !t.Edits.IsTainted() || len(t.Called) > maxCalledTools || t.Tokens < 0 || t.Tokens > maxTokens || !validClasses(t.Classes) {
 		return false
 	}
 	for _, tool := range t.Called {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
 )
 
@@ -36,6 +37,8 @@ type ClientConfig struct {
 	// force included (C-24.2).
 	Policy                     *kernel.Policy
 	RuntimePolicyIsOwnerScoped bool
+
+	Shared *Shared // the flow's own; nil for no shared conversations
 }
 
 // Client is the way in for everybody: it starts conversations, writes to them
@@ -52,6 +55,7 @@ type Client struct {
 	hub          *Hub
 	flow         string
 	maxTurnChars int
+	shared       *Shared
 	owners       owners
 }
 
@@ -70,7 +74,15 @@ func NewClient(config ClientConfig) (*Client, error) {
 	if err := checkPolicy(config); err != nil {
 		return nil, err
 	}
-	c := &Client{runtime: config.Runtime, keys: config.Keys, hub: config.Hub, flow: config.Flow, maxTurnChars: config.MaxTurnChars}
+	if config.Shared != nil {
+		if err := config.Shared.check(); err != nil {
+			return nil, err
+		}
+	}
+	c := &Client{
+		runtime: config.Runtime, keys: config.Keys, hub: config.Hub, flow: config.Flow,
+		maxTurnChars: config.MaxTurnChars, shared: config.Shared,
+	}
 	if c.flow == "" {
 		c.flow = DefaultFlowName
 	}
@@ -114,6 +126,28 @@ func (c *Client) Runtime() *kernel.Runtime { return c.runtime }
 // Errors: [ErrNotFound] if the id is somebody else's, or if the caller may not
 // start; [ErrInvalidID].
 func (c *Client) Start(ctx context.Context, caller *identity.Principal, id string) (string, error) {
+	return c.start(ctx, caller, id, false)
+}
+
+// StartShared starts a conversation of the caller's in which others may take part
+// (C-33.1), see [Client.AddParticipant]. It is start-once as Start is.
+//
+// Errors: those of Start; [ErrForbidden] where the host's rule does not let the
+// caller (C-33.10), or has no shared conversations.
+func (c *Client) StartShared(ctx context.Context, caller *identity.Principal, id string) (string, error) {
+	if !c.able(caller) || caller == nil {
+		return "", ErrNotFound
+	}
+	if c.shared == nil {
+		return "", ErrForbidden
+	}
+	if may := c.shared.MayStart; may != nil && !consent(ctx, func(ctx context.Context) (bool, error) { return may(ctx, caller.Identity) }) {
+		return "", ErrForbidden
+	}
+	return c.start(ctx, caller, id, true)
+}
+
+func (c *Client) start(ctx context.Context, caller *identity.Principal, id string, shared bool) (string, error) {
 	if !c.able(caller) {
 		return "", ErrNotFound
 	}
@@ -123,16 +157,30 @@ func (c *Client) Start(ctx context.Context, caller *identity.Principal, id strin
 	if !idPattern.MatchString(id) {
 		return "", ErrInvalidID
 	}
-	_, created, err := c.runtime.Start(ctx, by(caller), kernel.StartRequest{
-		Flow: c.flow, ID: id, Input: Stamp(asker(caller)),
-	})
+	starter, request := by(caller), kernel.StartRequest{Flow: c.flow, ID: id, Input: Stamp(asker(caller))}
+	if shared {
+		request.Flow = sharedFlow(c.flow)
+		request.Rows = []journal.Row{kernel.ListRow(caller.Identity, c.flow, id, time.Now())}
+		starter = kernel.By(identity.Principal{Identity: c.shared.Service})
+	}
+	_, created, err := c.runtime.Start(ctx, starter, request)
 	if err == nil && !created {
-		_, err = c.authorize(ctx, caller, id)
+		err = c.checkStarted(ctx, caller, id, shared)
 	}
 	if err != nil {
 		return "", uniform(err)
 	}
 	return id, nil
+}
+
+// checkStarted refuses an id that is taken, but for a conversation of the caller's
+// own and of the kind that was asked for.
+func (c *Client) checkStarted(ctx context.Context, caller *identity.Principal, id string, shared bool) error {
+	a, err := c.authorize(ctx, caller, id)
+	if err == nil && (a.shared != shared || !a.owns(caller)) {
+		return ErrNotFound
+	}
+	return err
 }
 
 // Message is something that is said.
@@ -145,13 +193,17 @@ type Message struct {
 // SendTurn says something in the caller's name and returns the message's id. It
 // is durable when SendTurn returns. A retry with the same id is delivered once
 // (C-12.9). Where the conversation lets messages cut in, it ends the turn that
-// runs (C-14.21).
+// runs (C-14.21), in a shared one the caller's own alone (C-39.2).
 //
-// Errors: [ErrNotFound], [ErrInvalidTurn], [ErrClosed], [ErrQueueFull].
+// Errors: [ErrNotFound], [ErrDelegationUnsupported], [ErrInvalidTurn],
+// [ErrClosed], [ErrQueueFull].
 func (c *Client) SendTurn(ctx context.Context, caller *identity.Principal, id string, m Message) (messageID string, err error) {
-	k, err := c.authorize(ctx, caller, id)
+	a, err := c.authorize(ctx, caller, id)
 	if err != nil {
 		return "", err
+	}
+	if a.shared && !caller.Credential.IsZero() && c.shared.PrincipalFor == nil {
+		return "", ErrDelegationUnsupported
 	}
 	if err := c.checkTurn(m); err != nil {
 		return "", err
@@ -159,39 +211,61 @@ func (c *Client) SendTurn(ctx context.Context, caller *identity.Principal, id st
 	if m.ID == "" {
 		m.ID = kernel.NewID()
 	}
-	if err := c.checkQueue(ctx, caller, id, k, maxWaiting); err != nil {
-		return "", err
-	}
 	b := newBody(KindUser, id, asker(caller), m.ID, time.Now())
 	b.Text = m.Text
 	if m.EditOf > 0 {
 		b.EditOf = &m.EditOf
 	}
-	return m.ID, c.send(ctx, caller, b, m.ID)
+	if a.shared {
+		err = c.checkShare(ctx, a, b)
+	} else {
+		err = c.checkQueue(ctx, a, id, maxWaiting)
+	}
+	if err != nil {
+		return "", err
+	}
+	return m.ID, c.send(ctx, a, b, m.ID)
 }
 
-// send signs an envelope and puts it into the inbox.
-func (c *Client) send(ctx context.Context, caller *identity.Principal, b body, messageID string) error {
-	err := c.runtime.Send(ctx, by(caller), b.ConversationID, Topic, c.keys.seal(b), messageID)
+// send signs an envelope and puts it into the inbox. In a shared conversation the
+// sender is the host and the message's id the envelope's (C-12.12), and everybody
+// who takes part has it at the head of their list.
+func (c *Client) send(ctx context.Context, a access, b body, messageID string) error {
+	var rows []journal.Row
+	if a.shared {
+		messageID = b.ID
+		rows = c.listRows(a.known, a.roster, b.ConversationID, time.Now())
+	}
+	err := c.runtime.Send(ctx, a.by(), b.ConversationID, Topic, c.keys.seal(b), messageID, rows...)
 	if errors.Is(err, kernel.ErrEnded) {
 		return ErrClosed
 	}
 	return uniform(err)
 }
 
+// listRows put a shared conversation into the lists of all who take part in it.
+func (c *Client) listRows(k *known, roster []Participant, id string, activity time.Time) []journal.Row {
+	rows := []journal.Row{kernel.ListRow(*k.owner, c.flow, id, activity)}
+	for _, p := range roster {
+		rows = append(rows, kernel.ListRow(p.Identity, c.flow, id, activity))
+	}
+	return rows
+}
+
 // Stop ends a turn without saying anything, if it runs (C-46). To stop one that
-// is over, or not begun, does nothing and is no error.
+// is over, or not begun, does nothing and is no error; nor does it in a shared
+// conversation to stop somebody else's without managing the conversation (C-46.5).
 //
 // Errors: [ErrNotFound], [ErrInvalidTurn], [ErrQueueFull].
 func (c *Client) Stop(ctx context.Context, caller *identity.Principal, id string, turn int) error {
-	k, err := c.authorize(ctx, caller, id)
+	a, err := c.authorize(ctx, caller, id)
 	if err != nil {
 		return err
 	}
 	if turn <= 0 || turn > maxInteger {
 		return &TurnError{TurnBad}
 	}
-	return c.order(ctx, caller, id, k, maxWaiting+stopReserve, func(messageID string) body {
+	return c.order(ctx, a, id, maxWaiting+stopReserve, func(messageID string) body {
 		b := newBody(KindStop, id, asker(caller), messageID, time.Now())
 		b.Turn = &turn
 		return b
@@ -199,26 +273,33 @@ func (c *Client) Stop(ctx context.Context, caller *identity.Principal, id string
 }
 
 // Close asks the conversation to end (C-26). Closing one that is over changes
-// nothing and is no error.
+// nothing and is no error. A shared one is closed by who manages it (C-33.9).
 //
-// Errors: [ErrNotFound], [ErrQueueFull].
+// Errors: [ErrNotFound], [ErrForbidden] for a participant who may not,
+// [ErrQueueFull].
 func (c *Client) Close(ctx context.Context, caller *identity.Principal, id string) error {
-	k, err := c.authorize(ctx, caller, id)
+	a, err := c.authorize(ctx, caller, id)
 	if err != nil {
 		return err
 	}
-	return c.order(ctx, caller, id, k, maxWaiting+closeReserve, func(messageID string) body {
+	if a.shared && !c.shared.manages(ctx, caller.Identity, a.owner, id) {
+		return ErrForbidden
+	}
+	return c.order(ctx, a, id, maxWaiting+closeReserve, func(messageID string) body {
 		return newBody(KindClose, id, asker(caller), messageID, time.Now())
 	})
 }
 
 // order sends an envelope that says nothing. A conversation that is over needs
 // none.
-func (c *Client) order(ctx context.Context, caller *identity.Principal, id string, k *known, room int, make func(messageID string) body) error {
-	err := c.checkQueue(ctx, caller, id, k, room)
+func (c *Client) order(ctx context.Context, a access, id string, room int, make func(messageID string) body) error {
+	if a.shared {
+		room += maxShares * c.shared.share()
+	}
+	err := c.checkQueue(ctx, a, id, room)
 	if err == nil {
 		messageID := kernel.NewID()
-		err = c.send(ctx, caller, make(messageID), messageID)
+		err = c.send(ctx, a, make(messageID), messageID)
 	}
 	if errors.Is(err, ErrClosed) {
 		return nil

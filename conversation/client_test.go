@@ -312,7 +312,7 @@ func TestQueueBoundIsCheap(t *testing.T) {
 			synctest.Wait()
 		}
 		before := w.store.Counts()
-		err = w.client.checkQueue(t.Context(), ann, id, k, maxWaiting)
+		err = w.client.checkQueue(t.Context(), k, id, maxWaiting)
 		if did := w.store.Counts().Since(before); err != nil || did.Heads != 1 || did.Reads != 0 {
 			t.Errorf("checkQueue: %v after %+v; want one point read", err, did)
 		}

@@ -18,7 +18,7 @@ type cutIn struct {
 	source       BargeInSource
 	conversation string
 	generation   int
-	cuts         func(Arrival) bool
+	cuts         func(context.Context, Arrival) bool
 	log          *slog.Logger
 
 	mu       sync.Mutex
@@ -119,7 +119,7 @@ func (c *cutIn) read() (over bool) {
 		}
 		c.failing = false
 		for _, arrival := range arrivals {
-			if c.cuts(arrival) {
+			if c.cuts(c.alive, arrival) {
 				close(c.fired)
 				return true
 			}
@@ -169,7 +169,7 @@ func (c *cutIn) end() {
 func survive(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w in the source of a watch: %T", kernel.ErrPanic, r)
+			err = fmt.Errorf("%w in a hook of the host: %T", kernel.ErrPanic, r)
 		}
 	}()
 	return call()

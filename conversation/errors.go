@@ -14,6 +14,23 @@ var (
 	// is told so (C-22.8).
 	ErrClosed = fault.New("ConversationClosed", "the conversation is closed")
 
+	// ErrForbidden says that a participant of a shared conversation, who knows of
+	// it anyway, may not do this (C-33.4).
+	ErrForbidden = fault.New("Forbidden", "only the owner and who manages the conversation may do this")
+
+	// ErrDelegationUnsupported says that the sender presented a credential, which
+	// the host has no way to stand for in a turn of their own (C-35.7).
+	ErrDelegationUnsupported = fault.New("DelegationUnsupported", "a credential cannot be used in a shared conversation")
+
+	// ErrInvalidParticipant says that an identity cannot take part (C-34.2).
+	ErrInvalidParticipant = fault.New("InvalidParticipant", "this identity cannot take part in a conversation")
+
+	// ErrTooManyParticipants says that as many take part as may (C-33.3).
+	ErrTooManyParticipants = fault.New("TooManyParticipants", "a conversation has at most 100 participants")
+
+	// ErrOwnerStays says that the owner cannot be removed (C-33.2).
+	ErrOwnerStays = fault.New("OwnerStays", "the owner of a conversation cannot be removed")
+
 	// ErrQueueFull says that too many messages wait (C-39.4).
 	ErrQueueFull = fault.New("QueueFull", "too many messages are waiting")
 

@@ -41,7 +41,7 @@ func talkative(ctx context.Context) (client *conversation.Client, id string, end
 		log.Fatal(err)
 	}
 	runtime, err := kernel.New(kernel.Config{
-		Store: store, Policy: policy, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(),
+		Store: store, Policy: policy, Flows: flow.Kernels(), Effects: flow.Effects(),
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations},
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func ExampleNewFlow() {
 		return
 	}
 	runtime, err := kernel.New(kernel.Config{
-		Store: memory.New(), Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Policy: policy,
+		Store: memory.New(), Flows: flow.Kernels(), Effects: flow.Effects(), Policy: policy,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations},
 	})
 	if err != nil {

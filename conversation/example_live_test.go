@@ -36,7 +36,7 @@ func ExampleClient_Live() {
 		log.Fatal(err)
 	}
 	runtime, err := kernel.New(kernel.Config{
-		Store: memory.New(), Policy: policy, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(),
+		Store: memory.New(), Policy: policy, Flows: flow.Kernels(), Effects: flow.Effects(),
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations},
 	})
 	if err != nil {

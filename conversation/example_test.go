@@ -37,7 +37,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	runtime, err := kernel.New(kernel.Config{
-		Store: memory.New(), Policy: policy, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(),
+		Store: memory.New(), Policy: policy, Flows: flow.Kernels(), Effects: flow.Effects(),
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations},
 	})
 	if err != nil {

@@ -164,8 +164,8 @@ func TestFitCountsWhatIsKept(t *testing.T) {
 // The size of a turn in a carry is known when its cost is on it, too (C-19.12).
 func TestPrice(t *testing.T) {
 	w := newWindow([]Turn{{Turn: 1, Tokens: 3}, {Turn: 2}, {Turn: 3}, {Turn: 4}})
-	w.price([]int{0, 7, 12345})
-	w.price([]int{0})
+	w.price([]int{0, 7, 12345}, placesOf(4))
+	w.price([]int{0}, placesOf(4))
 	for i, want := range []int{3, 12345, 7, 0} {
 		if got := w.turns[i]; got.Tokens != want || w.sizes[i] != jsonBytes(got)+len(",") {
 			t.Errorf("turn %d costs %d and has %d bytes, want %d and %d", i+1, got.Tokens, w.sizes[i], want, jsonBytes(got)+1)

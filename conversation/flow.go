@@ -39,6 +39,9 @@ type Config struct {
 	BargeIn  BargeInSource
 	StopOnly bool
 
+	// Shared makes shared conversations possible too (C-33.1).
+	Shared *Shared
+
 	Name           string // of the flow; DefaultFlowName if empty
 	Settings       Settings
 	MaxEnvelopeAge time.Duration // DefaultMaxEnvelopeAge if 0
@@ -68,13 +71,14 @@ type Config struct {
 }
 
 // Flow is the conversation as the kernel runs it. Make one with [NewFlow] and
-// register [Flow.Kernel] and [Flow.Effects] with the runtime, whose features
+// register [Flow.Kernels] and [Flow.Effects] with the runtime, whose features
 // inbox and continue-as-new must be on.
 type Flow struct {
 	config       Config
 	effects      []kernel.Effect
 	instructions func() []string // what each request has beside its messages; for deciders
 	meter        *meter
+	handed       handed // contexts of turns of shared conversations that run
 }
 
 // NewFlow makes the flow. It refuses a configuration without keys, an agent
@@ -103,11 +107,16 @@ func NewFlow(config Config) (*Flow, error) {
 	if err := config.Settings.check(); err != nil {
 		return nil, err
 	}
+	if config.Shared != nil {
+		if err := config.checkShared(); err != nil {
+			return nil, err
+		}
+	}
 	config.Agent.OnDelta = config.Hub.beside(config.Agent.OnDelta)
 	if config.OnTurn != nil {
 		config.Agent.OnDelta = timed(config.Agent.OnDelta)
 	}
-	flow := &Flow{config: config, meter: new(meter)}
+	flow := &Flow{config: config, meter: new(meter), handed: handed{byID: map[string]*given{}}}
 	if err := flow.equip(); err != nil {
 		return nil, err
 	}
@@ -117,8 +126,15 @@ func NewFlow(config Config) (*Flow, error) {
 // equip makes the effects, and holds what each request will have against the
 // budget.
 func (f *Flow) equip() (err error) {
-	if f.effects, err = f.config.Agent.Effects(); err != nil {
+	definition := f.config.Agent
+	if f.config.Shared != nil {
+		definition.Limits = f.config.limitsOf(&f.config.Shared.Service)
+	}
+	if f.effects, err = definition.Effects(); err != nil {
 		return fmt.Errorf("agent: %w", err)
+	}
+	if f.config.Shared != nil {
+		f.effects = append(f.effects, kernel.Effect{ID: TurnEffect, Mode: kernel.Repeatable, Run: f.turnEffect})
 	}
 	if f.instructions, err = f.config.Agent.Instructions(); err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -132,14 +148,23 @@ func (f *Flow) equip() (err error) {
 	return f.checkInstructions()
 }
 
-// Kernel is the flow to register.
-func (f *Flow) Kernel() kernel.Flow {
-	return kernel.Flow{
-		Name: f.config.Name, Version: flowVersion,
-		Needs: []kernel.Feature{kernel.Inbox, kernel.Continuations},
-		Run:   f.run,
+// Kernels are the flows to register: that of conversations of one owner, and
+// with Config.Shared that of shared ones and that of their turns.
+func (f *Flow) Kernels() []kernel.Flow {
+	needs := []kernel.Feature{kernel.Inbox, kernel.Continuations}
+	flows := []kernel.Flow{{Name: f.config.Name, Version: flowVersion, Needs: needs, Run: f.run}}
+	if f.config.Shared != nil {
+		flows = append(flows,
+			kernel.Flow{Name: sharedFlow(f.config.Name), Version: flowVersion, Needs: needs, Run: f.coordinate},
+			kernel.Flow{Name: turnFlow(f.config.Name), Version: flowVersion, Run: f.runTurn})
 	}
+	return flows
 }
+
+// sharedFlow and turnFlow name the flows of shared conversations and of their
+// turns.
+func sharedFlow(name string) string { return name + "-shared" }
+func turnFlow(name string) string   { return name + "-turn" }
 
 // Effects are the agent's effects and the summarizer, to be registered with the
 // flow.
@@ -152,23 +177,28 @@ func (f *Flow) log() *slog.Logger {
 	return f.config.Log
 }
 
-// run is the body: receive, admit, answer, record, repeat (C-11.1).
+// run is the body of a conversation of one owner (C-11.1).
 func (f *Flow) run(c *kernel.Context, input jsontext.Value) (any, error) {
 	carry, err := f.begin(c, input)
 	if err != nil {
 		return nil, err
 	}
-	d := f.resume(c, carry)
-	if c.Generation() > 0 && d.consume(d.bounded(carry.Pending.Value)) {
-		return nil, nil
+	return nil, f.resume(c, carry).converse(carry.Pending.Value)
+}
+
+// converse receives, admits, answers, records, and repeats, until the
+// conversation is over or its next generation begins.
+func (d *dialogue) converse(pending jsontext.Value) error {
+	if d.c.Generation() > 0 && d.consume(d.bounded(pending)) {
+		return nil
 	}
 	for {
-		payload := d.bounded(c.Receive(Topic))
+		payload := d.bounded(d.c.Receive(Topic))
 		if d.consumed >= d.settings.RotateEveryTurns {
-			return nil, kernel.ContinueAsNew(d.carry(payload))
+			return kernel.ContinueAsNew(d.carry(payload))
 		}
 		if closed := d.consume(payload); closed {
-			return nil, nil
+			return nil
 		}
 	}
 }
@@ -200,6 +230,7 @@ type dialogue struct {
 	flow     *Flow
 	c        *kernel.Context
 	owner    *identity.Identity
+	shared   *Shared // nil in a conversation of one owner
 	settings Settings
 
 	consumed int // envelopes of this generation (C-19.2)
@@ -217,7 +248,9 @@ type dialogue struct {
 // resume takes up a conversation at the start of a generation.
 func (f *Flow) resume(c *kernel.Context, carry Carry) *dialogue {
 	settings, err := c.Decide(idSettings, SourceSettings, func(context.Context) (Settings, error) {
-		return f.config.Settings, nil
+		settings := f.config.Settings
+		settings.Agent = f.config.limitsOf(owner(c))
+		return settings, nil
 	})
 	if err != nil {
 		settings = Settings{}.withDefaults()
@@ -233,8 +266,12 @@ func (f *Flow) resume(c *kernel.Context, carry Carry) *dialogue {
 // carry is what the next generation is given, with the message that it begins
 // with.
 func (d *dialogue) carry(pending jsontext.Value) Carry {
+	var owner *identity.Identity
+	if d.shared != nil {
+		owner = d.owner
+	}
 	return Carry{
-		V: carryVersion, Seq: d.seq, Ord: d.ord, Rec: d.rec,
+		V: carryVersion, Owner: owner, Seq: d.seq, Ord: d.ord, Rec: d.rec,
 		replaySet: d.replay, Invalid: d.invalid, Dropped: d.dropped, Turns: d.window.turns, Summary: d.summary, Scale: d.scale,
 		Pending: taint.Value[jsontext.Value]{Origin: taint.OriginUser, Value: pending},
 	}.trim(d.settings.MaxCarryBytes)

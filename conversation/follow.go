@@ -24,7 +24,8 @@ const tailBytes = pageBytes / 2
 // was delivered; any error, that of a done ctx included, ends it too. To
 // resume, follow from the cursor of the last entry.
 //
-// The caller is judged once, at the beginning.
+// The caller is judged once, at the beginning, and in a shared conversation again
+// for each entry (C-37.10).
 //
 // Errors: [ErrNotFound].
 func (c *Client) Follow(ctx context.Context, caller *identity.Principal, id string, from *Cursor) iter.Seq2[Record, error] {
@@ -42,6 +43,10 @@ func (c *Client) Follow(ctx context.Context, caller *identity.Principal, id stri
 				return
 			}
 			for _, record := range news.Entries {
+				if err := tail.Permit(ctx); err != nil {
+					yield(Record{}, err)
+					return
+				}
 				if !yield(record, nil) {
 					return
 				}
@@ -63,6 +68,7 @@ func (c *Client) Follow(ctx context.Context, caller *identity.Principal, id stri
 // to one goroutine, and starts none. [Tail.Close] frees what it holds.
 type Tail struct {
 	scan    *scan
+	access  access
 	over    bool // the conversation has ended; what is left is to read
 	release context.CancelFunc
 	hint    <-chan struct{}
@@ -81,22 +87,22 @@ type News struct {
 //
 // Errors: [ErrNotFound].
 func (c *Client) Tail(ctx context.Context, caller *identity.Principal, id string, from *Cursor) (*Tail, error) {
-	info, err := c.query(ctx, caller, id)
+	info, a, err := c.query(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
-	s := c.scan(info, journal.Forward, 0)
+	s := c.scan(info, a, journal.Forward, 0)
 	if err := s.start(ctx, from); err != nil {
 		return nil, err
 	}
 	if from != nil && s.place != *from { // at a tip, which may be an end that was written since
-		if info, err = c.query(ctx, caller, id); err != nil {
+		if info, a, err = c.query(ctx, caller, id); err != nil {
 			return nil, err
 		}
 	}
 	// The query came before the first read: if it saw the end, a read that finds
 	// nothing more has delivered all.
-	return &Tail{scan: s, over: info.State.Over(), release: func() {}, hinted: -1}, nil
+	return &Tail{scan: s, access: a, over: info.State.Over(), release: func() {}, hinted: -1}, nil
 }
 
 // Close frees the subscription behind [Tail.Hint].
@@ -107,6 +113,7 @@ func (t *Tail) Close() { t.release() }
 func (t *Tail) Read(ctx context.Context) (News, error) {
 	t.dropClosed()
 	t.scan.budget, t.scan.done = DefaultMaxScan, false
+	t.scan.view = t.access.view()
 	page, err := t.scan.page(ctx, DefaultPage, tailBytes)
 	if err != nil {
 		return News{}, err
@@ -118,6 +125,22 @@ func (t *Tail) Read(ctx context.Context) (News, error) {
 		news.More = true // for what was written before the subscription began
 	}
 	return news, nil
+}
+
+// Permit reports whether the caller still takes part in a shared conversation; it
+// is to be asked right before each entry is handed on (C-37.10).
+//
+// Errors: [ErrNotFound].
+func (t *Tail) Permit(ctx context.Context) error {
+	a := t.access
+	if !a.shared || a.owns(a.caller) {
+		return nil
+	}
+	roster, err := a.client.roster(ctx, t.scan.chain)
+	if err == nil && !rosterHas(roster, a.caller.Identity) {
+		return ErrNotFound
+	}
+	return err
 }
 
 // Hint receives when there may be more to read. It may change with each Read,

@@ -40,11 +40,11 @@ type Page struct {
 //
 // Errors: [ErrNotFound].
 func (c *Client) History(ctx context.Context, caller *identity.Principal, id string, options HistoryOptions) (Page, error) {
-	info, err := c.query(ctx, caller, id)
+	info, a, err := c.query(ctx, caller, id)
 	if err != nil {
 		return Page{}, err
 	}
-	s := c.scan(info, options.Direction, orDefault(options.MaxScan, DefaultMaxScan))
+	s := c.scan(info, a, options.Direction, orDefault(options.MaxScan, DefaultMaxScan))
 	if err := s.start(ctx, options.Cursor); err != nil {
 		return Page{}, err
 	}
@@ -58,11 +58,11 @@ func orDefault(n, otherwise int) int {
 	return n
 }
 
-// scan makes a scan of a conversation that was queried.
-func (c *Client) scan(info kernel.Info, dir journal.Direction, budget int) *scan {
+// scan makes a scan of a conversation that was queried, as the caller sees it.
+func (c *Client) scan(info kernel.Info, a access, dir journal.Direction, budget int) *scan {
 	return &scan{
 		store: c.runtime.Store(), chain: info.ID, head: info.Generation,
-		dir: dir, budget: budget, block: blockEvents,
+		dir: dir, budget: budget, block: blockEvents, view: a.view(),
 	}
 }
 
@@ -84,10 +84,11 @@ func (s *scan) page(ctx context.Context, limit, most int) (Page, error) {
 
 // query judges the caller, lets the runtime judge too, and finds the head
 // (C-22.4, C-22.5).
-func (c *Client) query(ctx context.Context, caller *identity.Principal, id string) (kernel.Info, error) {
-	if _, err := c.authorize(ctx, caller, id); err != nil {
-		return kernel.Info{}, err
+func (c *Client) query(ctx context.Context, caller *identity.Principal, id string) (kernel.Info, access, error) {
+	a, err := c.authorize(ctx, caller, id)
+	if err != nil {
+		return kernel.Info{}, access{}, err
 	}
-	info, err := c.runtime.Query(ctx, by(caller), id)
-	return info, uniform(err)
+	info, err := c.runtime.Query(ctx, a.by(), id)
+	return info, a, uniform(err)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/parley-run/parley/agent"
+	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/kernel"
 )
 
@@ -87,16 +88,17 @@ func (c *channel) leave() {
 	}
 }
 
-// begin opens a turn. What a run of the same turn has said before stays until
-// the new one speaks.
-func (h *Hub) begin(id string, turn int) *voice {
+// begin opens a turn, whose words are for the listener alone, for all readers if
+// that is nil (C-37.9). What a run of the same turn has said before stays until the
+// new one speaks.
+func (h *Hub) begin(id string, turn int, listener *identity.Identity) *voice {
 	c := h.use(id)
 	v := &voice{channel: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voice = v
 	if c.reply.turn != turn || c.reply.over {
-		c.reply = reply{turn: turn}
+		c.reply = reply{turn: turn, listener: listener}
 	}
 	return v
 }
@@ -164,6 +166,8 @@ func (v *voice) say(step kernel.Step, d agent.Delta) {
 	}
 	c.reply.add(d.Text)
 	for reader := range c.readers {
-		reader.wake()
+		if c.reply.isFor(reader.who) {
+			reader.wake()
+		}
 	}
 }

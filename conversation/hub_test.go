@@ -30,7 +30,7 @@ type listener struct {
 
 func listen(t *testing.T, hub *Hub, id string) *listener {
 	t.Helper()
-	live, err := hub.follow(id)
+	live, err := hub.follow(id, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestLiveConversationsDoNotMix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stalled, err := hub.follow("talk")
+		stalled, err := hub.follow("talk", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,16 +191,16 @@ func TestLiveConversationsDoNotMix(t *testing.T) {
 // the end of the turn, in the scope of another hub.
 func TestDeltaWithoutScope(t *testing.T) {
 	hub, other := NewHub(HubConfig{}), NewHub(HubConfig{})
-	live, err := hub.follow("talk")
+	live, err := hub.follow("talk", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer live.Close()
 	hub.delta(t.Context(), agent.Delta{Text: "nobody's"})
-	ended := hub.begin("talk", 1)
+	ended := hub.begin("talk", 1, nil)
 	ended.end()
 	hub.delta(ended.within(t.Context()), agent.Delta{Text: "too late"})
-	foreign := other.begin("talk", 1)
+	foreign := other.begin("talk", 1, nil)
 	defer foreign.end()
 	hub.delta(foreign.within(t.Context()), agent.Delta{Text: "another's"})
 	if p := live.Next(); p != nil {
@@ -278,12 +278,12 @@ func TestResetAfterCrash(t *testing.T) {
 // that is made after a silent one does not; a given-up attempt is not heard.
 func TestResetOfAnotherAttempt(t *testing.T) {
 	hub := NewHub(HubConfig{})
-	live, err := hub.follow("talk")
+	live, err := hub.follow("talk", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer live.Close()
-	v := hub.begin("talk", 1)
+	v := hub.begin("talk", 1, nil)
 	defer v.end()
 	var got []string
 	say := func(step string, attempt int, before, text string) {
@@ -313,13 +313,13 @@ func TestLongReply(t *testing.T) {
 		s.config.Hub = hub
 		s.say("go")
 		early := listen(t, hub, "talk")
-		stalled, err := hub.follow("talk")
+		stalled, err := hub.follow("talk", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer stalled.Close()
 		s.pass(20500 * time.Millisecond)
-		late, err := hub.follow("talk")
+		late, err := hub.follow("talk", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,11 +346,11 @@ func TestLongReply(t *testing.T) {
 // had not taken; the next turn is.
 func TestSupersede(t *testing.T) {
 	hub := NewHub(HubConfig{})
-	live, _ := hub.follow("talk")
-	behind, _ := hub.follow("talk")
+	live, _ := hub.follow("talk", nil)
+	behind, _ := hub.follow("talk", nil)
 	defer live.Close()
 	defer behind.Close()
-	v := hub.begin("talk", 1)
+	v := hub.begin("talk", 1, nil)
 	v.say(kernel.Step{ID: "m", Attempt: 1}, agent.Delta{Text: "one"})
 	live.Supersede(1)
 	v.end()
@@ -364,7 +364,7 @@ func TestSupersede(t *testing.T) {
 	if text := live.channel.reply.text; text != nil {
 		t.Errorf("the hub still holds %q", text)
 	}
-	v = hub.begin("talk", 2)
+	v = hub.begin("talk", 2, nil)
 	defer v.end()
 	v.say(kernel.Step{ID: "n", Attempt: 1}, agent.Delta{Text: "two"})
 	for _, l := range []*Live{live, behind} {
@@ -420,11 +420,11 @@ func TestMaxReaders(t *testing.T) {
 // Readers at the same place share one encoding.
 func TestEncodedOnce(t *testing.T) {
 	hub := NewHub(HubConfig{})
-	v := hub.begin("talk", 1)
+	v := hub.begin("talk", 1, nil)
 	defer v.end()
 	var readers []*Live
 	for range 10 {
-		live, err := hub.follow("talk")
+		live, err := hub.follow("talk", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -450,14 +450,14 @@ func TestReadersAgreeWithReply(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		hub := NewHub(HubConfig{})
 		keep := listener{texts: map[int]string{}, kinds: map[WordsKind]int{}}
-		keep.live, _ = hub.follow("talk")
+		keep.live, _ = hub.follow("talk", nil)
 		readers := []*listener{&keep}
 		turn, said, attempt := 1, "", 1
-		v := hub.begin("talk", turn)
+		v := hub.begin("talk", turn, nil)
 		for range 60 {
 			switch random.IntN(8) {
 			case 0:
-				live, err := hub.follow("talk")
+				live, err := hub.follow("talk", nil)
 				if err == nil {
 					readers = append(readers, &listener{live: live, texts: map[int]string{}, kinds: map[WordsKind]int{}})
 				}
@@ -468,7 +468,7 @@ func TestReadersAgreeWithReply(t *testing.T) {
 				v.end()
 				turn, said = turn+random.IntN(2), ""
 				attempt++
-				v = hub.begin("talk", turn)
+				v = hub.begin("talk", turn, nil)
 			case 3:
 				readers[random.IntN(len(readers))].take()
 			default:
@@ -502,7 +502,7 @@ func TestHubUnderLoad(t *testing.T) {
 		id := fmt.Sprint("talk", i%2)
 		all.Go(func() {
 			for turn := range 50 {
-				v := hub.begin(id, turn+1)
+				v := hub.begin(id, turn+1, nil)
 				ctx := v.within(context.Background())
 				for range 20 {
 					hub.delta(ctx, agent.Delta{Text: "word "})
@@ -513,7 +513,7 @@ func TestHubUnderLoad(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				for range 50 {
-					live, err := hub.follow(id)
+					live, err := hub.follow(id, nil)
 					if err != nil {
 						t.Error(err)
 						return
@@ -540,10 +540,10 @@ func BenchmarkDelta(b *testing.B) {
 	for _, readers := range []int{0, DefaultMaxReaders} {
 		b.Run(fmt.Sprint(readers, " readers"), func(b *testing.B) {
 			hub := NewHub(HubConfig{})
-			v := hub.begin("talk", 1)
+			v := hub.begin("talk", 1, nil)
 			defer v.end()
 			for range readers {
-				live, err := hub.follow("talk")
+				live, err := hub.follow("talk", nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -14,13 +14,14 @@ const (
 	SourceBudget   kernel.Source = "conversation-budget"
 	SourceAdmit    kernel.Source = "conversation-admission"
 	SourceSettings kernel.Source = "conversation-settings"
+	SourceSharing  kernel.Source = "conversation-sharing"
 )
 
 // RecordedFactSources are the sources of all decisions in a conversation's log,
 // the loop's included, that are bookkeeping: none is a choice among
 // alternatives, and none may be offered to learning as one (C-6.3, C-6.4).
 func RecordedFactSources() []kernel.Source {
-	return []kernel.Source{SourceRecord, SourceBudget, SourceAdmit, SourceSettings, agent.SourceCheckpoint}
+	return []kernel.Source{SourceRecord, SourceBudget, SourceAdmit, SourceSettings, SourceSharing, agent.SourceCheckpoint}
 }
 
 // Decision ids (C-16); n is the message ordinal. They are frozen: logs hold
@@ -39,6 +40,11 @@ func idAdmit(n int) string   { return loopID(n) + ":admit" }
 func idUser(n int) string    { return loopID(n) + suffixUser }
 func idReply(n int) string   { return loopID(n) + suffixReply }
 func idDropped(n int) string { return loopID(n) + ":dropped" }
+
+func idMember(n int) string  { return loopID(n) + ":member" }
+func idVisible(n int) string { return loopID(n) + ":visible" }
+func idClasses(n int) string { return loopID(n) + ":classes" }
+func idTurn(n int) string    { return loopID(n) + ":turn" } // the step
 
 func idFit(n int) string        { return "conv#fit:" + strconv.Itoa(n) }
 func idSummarize(n int) string  { return loopID(n) + ":summarize" } // the step

@@ -33,10 +33,9 @@ type Listed struct {
 	Info
 	Title   string    `json:"title"`   // "" before the first accepted text
 	Updated time.Time `json:"updated"` // when it started, or was last written to
-	Shared  bool      `json:"shared"`
 }
 
-// List lists the conversations that the caller owns, from after an opaque
+// List lists the conversations that the caller owns or takes part in, from after an opaque
 // cursor of an earlier page on ("" for the first), at most limit of them:
 // DefaultPage if 0, MaxPage at most (C-29.13). Nobody has a list.
 //
@@ -74,7 +73,7 @@ func (c *Client) List(ctx context.Context, caller *identity.Principal, cursor st
 
 // listed fills in what the directory does not hold.
 func (c *Client) listed(ctx context.Context, caller *identity.Principal, row kernel.Listed) (Listed, error) {
-	info, err := c.query(ctx, caller, row.ID)
+	info, a, err := c.query(ctx, caller, row.ID)
 	if err != nil {
 		return Listed{}, err
 	}
@@ -82,16 +81,16 @@ func (c *Client) listed(ctx context.Context, caller *identity.Principal, row ker
 	if err != nil {
 		return Listed{}, err
 	}
-	title, err := c.title(ctx, info)
+	title, err := c.title(ctx, info, a)
 	return Listed{
-		Info:  Info{ID: row.ID, State: stateOf(info.State), Turns: turns},
+		Info:  Info{ID: row.ID, State: stateOf(info.State), Turns: turns, Shared: a.shared},
 		Title: title, Updated: row.Activity,
 	}, err
 }
 
-// title is the beginning of the first accepted text.
-func (c *Client) title(ctx context.Context, info kernel.Info) (string, error) {
-	s := c.scan(info, journal.Forward, titleScan)
+// title is the beginning of the first accepted text that the caller may see.
+func (c *Client) title(ctx context.Context, info kernel.Info, a access) (string, error) {
+	s := c.scan(info, a, journal.Forward, titleScan)
 	s.block = 16
 	title := ""
 	err := s.walk(ctx, func(r Record) bool {

@@ -60,7 +60,7 @@ func TestList(t *testing.T) {
 		if c := got[0]; c.State != StateClosed || c.Title != "" || c.Turns != 0 {
 			t.Errorf("the closed one: %+v", c)
 		}
-		want := Listed{Info{"c1", StateOpen, 2}, strings.Repeat("é", 80), begun.Add(5 * time.Second).UTC(), false}
+		want := Listed{Info{ID: "c1", State: StateOpen, Turns: 2}, strings.Repeat("é", 80), begun.Add(5 * time.Second).UTC()}
 		if got[1] != want {
 			t.Errorf("the one with turns: %+v; want %+v", got[1], want)
 		}

@@ -40,12 +40,14 @@ func (p *Piece) Encoded(encode func(Words) []byte) []byte {
 	return p.encoded
 }
 
-// Live follows the live words of a conversation: take all there is with
+// Live follows the live words of a conversation, in a shared one those of the
+// reader's own turns (C-37.9): take all there is with
 // [Live.Next], wait until [Live.Hint] receives, take again. It belongs to one
 // goroutine, and starts none. A reader who is slow is given more at a time, and
 // one who is too slow a partial. [Live.Close] frees its place.
 type Live struct {
-	channel *channel // nil without a hub: there is never a word
+	channel *channel           // nil without a hub: there is never a word
+	who     *identity.Identity // who reads
 	hint    chan struct{}
 
 	fresh      bool // is to be given a partial first
@@ -68,17 +70,17 @@ func (c *Client) Live(ctx context.Context, caller *identity.Principal, id string
 	if c.hub == nil {
 		return &Live{}, nil
 	}
-	return c.hub.follow(id)
+	return c.hub.follow(id, asker(caller))
 }
 
-func (h *Hub) follow(id string) (*Live, error) {
+func (h *Hub) follow(id string, who *identity.Identity) (*Live, error) {
 	c := h.use(id)
 	c.mu.Lock()
 	full := len(c.readers) >= h.maxReaders
-	l := &Live{channel: c, hint: make(chan struct{}, 1), turn: c.reply.turn, take: c.reply.take, at: c.reply.end()}
+	l := &Live{channel: c, who: who, hint: make(chan struct{}, 1), turn: c.reply.turn, take: c.reply.take, at: c.reply.end()}
 	if !full {
 		c.readers[l] = struct{}{}
-		if c.voice != nil && l.at > 0 { // of a turn that has ended nothing is repeated (T37)
+		if c.voice != nil && l.at > 0 && c.reply.isFor(who) { // of a turn that has ended nothing is repeated (T37)
 			l.fresh = true
 			l.wake()
 		}
@@ -122,7 +124,7 @@ func (l *Live) Next() *Piece {
 	l.channel.mu.Lock()
 	defer l.channel.mu.Unlock()
 	r := &l.channel.reply
-	if r.over || r.turn <= l.superseded {
+	if r.over || r.turn <= l.superseded || !r.isFor(l.who) {
 		return nil
 	}
 	if l.turn != r.turn {

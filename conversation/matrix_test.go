@@ -162,7 +162,7 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 	}
 	h := &house{t: t, store: store, calls: calls, settings: p.settings}
 	h.rt, err = kernel.New(kernel.Config{
-		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: append(flow.Effects(), other...), Hot: hot, Policy: policy,
+		Store: store, Flows: flow.Kernels(), Effects: append(flow.Effects(), other...), Hot: hot, Policy: policy,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, RequirePrincipal: true, Log: quiet,
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package conversation
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/journal"
@@ -15,12 +16,14 @@ const maxOwners = 16 << 10
 // what only grows.
 type known struct {
 	owner  *identity.Identity // nil: ownerless, nobody matches but nobody (C-23.6)
-	passed atomic.Int64       // nothing waits in the inbox before this
+	shared bool
+	since  time.Time    // of the start
+	passed atomic.Int64 // nothing waits in the inbox before this
 }
 
-// admits reports whether the caller is the owner: the same identity in all of
-// its fields, so that neither a colleague nor a delegate is (C-2.4, C-23.2).
-func (k *known) admits(caller *identity.Principal) bool {
+// owns reports whether the caller is the owner: the same identity in all of its
+// fields, so that neither a colleague nor a delegate is (C-2.4, C-23.2).
+func (k *known) owns(caller *identity.Principal) bool {
 	if caller == nil || k.owner == nil {
 		return caller == nil && k.owner == nil
 	}

@@ -27,6 +27,10 @@ const (
 	StatusComplete    Status = "complete"    // of a reply
 	StatusInterrupted Status = "interrupted" // of a reply; the text is what there was
 	StatusFailed      Status = "failed"      // of a reply; Reason and ErrorID say what is told
+
+	// StatusRestricted is that of an entry whose reader is not cleared for what it
+	// has touched (C-37.3). It is never recorded.
+	StatusRestricted Status = "restricted"
 )
 
 // Reason is why a message was rejected (C-13.3) or a turn failed (C-25.2).
@@ -74,6 +78,11 @@ type Record struct {
 	// number of that turn (C-27.7).
 	EditOf     int `json:"editOf,omitzero"`
 	EditOfTurn int `json:"editOfTurn,omitzero"`
+
+	// Of a shared conversation: what the entry has touched, as a sorted set, and the
+	// execution in which its asker's turn ran.
+	Classes         []string `json:"classes,omitempty"`
+	TurnExecutionID string   `json:"turnExecutionId,omitzero"`
 }
 
 // keptRecord is a record as it stands in the log: with what later prompts need to
@@ -129,7 +138,7 @@ func recorded(event journal.Event, into any) bool {
 // valid reports whether the fields of a record fit together. Older logs have no
 // ord, and turn numbers on rejected records (C-43.1, C-43.2).
 func (r Record) valid() bool {
-	if r.Turn < 0 || r.Ord < 0 || r.EditOf < 0 || r.EditOfTurn < 0 || r.Time.IsZero() || r.Asker != nil && r.Asker.Validate() != nil {
+	if r.Turn < 0 || r.Ord < 0 || r.EditOf < 0 || r.EditOfTurn < 0 || r.Time.IsZero() || r.Asker != nil && r.Asker.Validate() != nil || !validClasses(r.Classes) {
 		return false
 	}
 	switch {

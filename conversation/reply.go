@@ -3,6 +3,8 @@ package conversation
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parley-run/parley/identity"
 )
 
 // maxPartial is how many code points of a reply in progress are kept: the
@@ -13,7 +15,9 @@ const maxPartial = 65536
 // is behind costs no memory: what is pending for them is the text from their
 // place on.
 type reply struct {
-	turn   int
+	turn     int
+	listener *identity.Identity // whom the words are for; nil: everybody who reads
+
 	take   int    // rises each time that the reply begins again
 	text   []byte // what is kept
 	start  int    // where in the reply that begins, in bytes
@@ -23,6 +27,11 @@ type reply struct {
 	// pieces are what readers were given since the last word, by their place; the
 	// partial is under -1. Those at the same place are given the same.
 	pieces map[int]*Piece
+}
+
+// isFor reports whether somebody may be given the words.
+func (r *reply) isFor(who *identity.Identity) bool {
+	return r.listener == nil || sameAsker(r.listener, who)
 }
 
 // end is the place behind the last word.

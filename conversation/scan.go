@@ -27,6 +27,7 @@ type scan struct {
 	dir    journal.Direction
 	budget int
 	block  int // events of the first read; doubled from read to read, up to blockEvents
+	view   *view
 
 	probed    int  // one more than the newest generation behind which a newer was looked for
 	continued bool // the end of the newest known generation was read: there is a newer
@@ -82,7 +83,7 @@ func (s *scan) walk(ctx context.Context, visit func(Record) bool) error {
 				continue
 			}
 			record.Cursor = s.place
-			if !visit(record) {
+			if !visit(s.view.show(ctx, record)) {
 				return nil
 			}
 		}

@@ -53,7 +53,7 @@ func TestNewFlowRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k := flow.Kernel(); k.Name != "conversation" || k.Version != "1" || len(k.Needs) != 2 || len(flow.Effects()) != 1 {
+	if k := flow.Kernels()[0]; len(flow.Kernels()) != 1 || k.Name != "conversation" || k.Version != "1" || len(k.Needs) != 2 || len(flow.Effects()) != 1 {
 		t.Errorf("flow %s %s needs %v and has %d effects", k.Name, k.Version, k.Needs, len(flow.Effects()))
 	}
 }

@@ -109,7 +109,7 @@ func (s *stage) bootFlow() {
 		s.t.Fatal(err)
 	}
 	config := kernel.Config{
-		Store: s.store, Flows: []kernel.Flow{flow.Kernel()}, Effects: append(flow.Effects(), s.other...), Hot: s.hot,
+		Store: s.store, Flows: flow.Kernels(), Effects: append(flow.Effects(), s.other...), Hot: s.hot,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Log: s.config.Log, Policy: kernel.Unguarded(),
 	}
 	if s.grant != nil {

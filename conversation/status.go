@@ -35,6 +35,8 @@ type Info struct {
 	ID    string `json:"id"`
 	State State  `json:"state"`
 	Turns int    `json:"turns"` // the number of the newest accepted turn; 0 before the first
+
+	Shared bool `json:"shared"` // others may take part
 }
 
 // How far back the newest accepted record is sought (C-22.7).
@@ -47,18 +49,18 @@ const (
 //
 // Errors: [ErrNotFound].
 func (c *Client) Status(ctx context.Context, caller *identity.Principal, id string) (Info, error) {
-	info, err := c.query(ctx, caller, id)
+	info, a, err := c.query(ctx, caller, id)
 	if err != nil {
 		return Info{}, err
 	}
 	turns, err := c.turns(ctx, info)
-	return Info{ID: id, State: stateOf(info.State), Turns: turns}, err
+	return Info{ID: id, State: stateOf(info.State), Turns: turns, Shared: a.shared}, err
 }
 
 // turns seeks the newest accepted turn backward. Rejected records do not count,
 // whatever number an old one bears (C-43.2).
 func (c *Client) turns(ctx context.Context, info kernel.Info) (int, error) {
-	s := c.scan(info, journal.Backward, statusPages*DefaultMaxScan)
+	s := c.scan(info, access{known: new(known)}, journal.Backward, statusPages*DefaultMaxScan)
 	if err := s.start(ctx, nil); err != nil {
 		return 0, err
 	}

@@ -52,11 +52,11 @@ func TestStatus(t *testing.T) {
 	ended(w.lay("failed"), kernel.Failed)
 	ended(w.lay("cancelled").said("one"), kernel.Cancelled)
 	for _, want := range []Info{
-		{"new", StateOpen, 0},
-		{"open", StateOpen, 2},
-		{"closed", StateClosed, 1},
-		{"failed", StateFailed, 0},
-		{"cancelled", StateCancelled, 1},
+		{ID: "new", State: StateOpen, Turns: 0},
+		{ID: "open", State: StateOpen, Turns: 2},
+		{ID: "closed", State: StateClosed, Turns: 1},
+		{ID: "failed", State: StateFailed, Turns: 0},
+		{ID: "cancelled", State: StateCancelled, Turns: 1},
 	} {
 		if got, err := w.client.Status(t.Context(), ann, want.ID); err != nil || got != want {
 			t.Errorf("Status = %+v, %v; want %+v", got, err, want)

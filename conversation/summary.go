@@ -59,7 +59,7 @@ type summaryCut struct {
 	LeftOut bool `json:"leftOut,omitzero"` // there is no room for it in this turn's prompt
 }
 
-// fold evicts the turns that the fit does not keep, and folds them into the rolling
+// fold evicts the turns that the plan does not keep, and folds them into the rolling
 // summary. It says whether the turn's prompt has the summary, and what that
 // request is predicted to cost. Nothing of it can fail the turn: where the
 // summarizer fails, whatever the reason, the old summary stays and the evicted
@@ -67,18 +67,19 @@ type summaryCut struct {
 // by Goexit (C-21.8, K2). Where the turn is cut meanwhile they stay for the next
 // one. This one makes no request any more, or one without them: the process may
 // have died in between, and the new one may see no interruption.
-func (d *dialogue) fold(n int, fit Fit, watch *cutIn) (shown bool, predicted int) {
+func (d *dialogue) fold(n int, p plan, watch *cutIn) (shown bool, predicted int) {
+	fit := p.fit
 	shown = !fit.DropSummary && !d.summary.IsZero()
-	evicted := d.window.older(fit.Keep)
+	evicted := d.window.older(p.keep)
 	if len(evicted) == 0 || d.settings.Budget.Summarizer == "" {
-		d.window.keep(fit.Keep)
+		d.window.keep(p.keep)
 		return shown, fit.Tokens
 	}
 	text, failed := d.summarize(n, evicted, watch)
 	if failed == cutCode {
 		return shown, fit.Tokens
 	}
-	d.window.keep(fit.Keep)
+	d.window.keep(p.keep)
 	if text == "" {
 		return shown, fit.Tokens
 	}

@@ -3,13 +3,10 @@ package conversation
 import (
 	"context"
 	"encoding/json/jsontext"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/parley-run/parley/agent"
-	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/taint"
 )
 
@@ -30,7 +27,7 @@ func (d *dialogue) consume(payload jsontext.Value) (closed bool) {
 	e, _ := split(payload)
 	b, _ := e.read()
 	if v.Reason == "" {
-		v.Reason = d.enter(b)
+		v.Reason = d.enter(n, b)
 	}
 	switch {
 	case v.Reason != "":
@@ -47,42 +44,58 @@ func (d *dialogue) consume(payload jsontext.Value) (closed bool) {
 	return false
 }
 
+func (d *dialogue) admission() admission {
+	a := admission{
+		keys: d.flow.config.Keys, conversation: d.c.Execution(), owner: d.owner,
+		maxTurnChars: d.settings.MaxTurnChars, maxAge: d.flow.config.MaxEnvelopeAge, replay: &d.replay,
+	}
+	if d.shared != nil {
+		a.shared, a.genuine = true, sameAsker(owner(d.c), &d.shared.Service)
+	}
+	return a
+}
+
+// enter puts a fresh envelope's id into the replay set, and goes on with the
+// checks behind it. That of an edit follows from the dialogue alone and needs no
+// decision (C-27.3).
+func (d *dialogue) enter(n int, b body) Reason {
+	reason := d.member(n, b)
+	if reason == "" && b.EditOf != nil && d.edited(b) == nil {
+		reason = ReasonEditInvalid
+	}
+	d.replay.enter(Seen{Key: b.ID, IssuedAt: b.IssuedAt, Turn: b.Kind == KindUser && reason == ""})
+	return reason
+}
+
+// edited is the turn that a message edits, nil where there is none that it may: one
+// in the window, and of several people's one of the asker's own (C-27.3).
+func (d *dialogue) edited(b body) *Turn {
+	turn := d.window.find(*b.EditOf)
+	if turn != nil && d.shared != nil && !sameAsker(turn.Asker, b.Asker) {
+		return nil
+	}
+	return turn
+}
+
 // hear takes an admitted message into a turn, if it fits into the model's window
 // (C-20.5).
 func (d *dialogue) hear(n int, b body, v verdict) {
 	turn := Turn{Turn: d.seq + 1, Asker: b.Asker, User: taint.Tainted(b.Text, taint.OriginUser)}
 	user := Record{Turn: turn.Turn, Role: RoleUser, Status: StatusAccepted, Text: b.Text, Asker: b.Asker, Time: v.At}
 	if b.EditOf != nil {
-		edited := d.window.find(*b.EditOf)
+		edited := d.edited(b)
 		user.EditOf, user.EditOfTurn, turn.Edits = edited.Ord, edited.Turn, edited.quote()
+		user.Classes = edited.Classes // also where it is not shown to the model (C-27.11)
 	}
-	fit := d.fit(n, turn)
-	if !fit.OK {
+	p := d.plan(n, turn)
+	if !p.fit.OK {
 		d.replay.withdraw()
 		v.Reason = ReasonPromptTooLarge
 		d.reject(n, b, v)
 		return
 	}
-	d.turn(n, turn, user, fit)
-}
-
-func (d *dialogue) admission() admission {
-	return admission{
-		keys: d.flow.config.Keys, conversation: d.c.Execution(), owner: d.owner,
-		maxTurnChars: d.settings.MaxTurnChars, maxAge: d.flow.config.MaxEnvelopeAge, replay: &d.replay,
-	}
-}
-
-// enter puts a fresh envelope's id into the replay set, and goes on with the
-// checks behind it: what follows from the dialogue alone needs no decision
-// (C-27.3).
-func (d *dialogue) enter(b body) Reason {
-	var reason Reason
-	if b.EditOf != nil && d.window.find(*b.EditOf) == nil {
-		reason = ReasonEditInvalid
-	}
-	d.replay.enter(Seen{Key: b.ID, IssuedAt: b.IssuedAt, Turn: b.Kind == KindUser && reason == ""})
-	return reason
+	user.Classes = union(user.Classes, d.window.classes(p.shown)) // C-36.5
+	d.turn(n, turn, user, b.ID, p)
 }
 
 // countedReasons are those of invalid envelopes, of which only so many are
@@ -106,7 +119,7 @@ func (d *dialogue) reject(n int, b body, v verdict) {
 	r := Record{Role: RoleUser, Status: StatusRejected, Reason: v.Reason, Time: v.At}
 	if v.Proven { // C-13.23
 		r.Asker = b.Asker
-		if sameAsker(b.Asker, d.owner) {
+		if d.speaks(b.Asker, v.Reason) {
 			r.Text = b.Text
 		}
 	}
@@ -116,6 +129,16 @@ func (d *dialogue) reject(n int, b body, v verdict) {
 		}
 		return keptRecord{Record: r}
 	})
+}
+
+// speaks reports whether the asker of a rejected message is known to be somebody
+// who may speak here, so that its text may stand in the transcript. Of several
+// people's that is known once it was found that they take part.
+func (d *dialogue) speaks(asker *identity.Identity, reason Reason) bool {
+	if d.shared == nil {
+		return sameAsker(asker, d.owner)
+	}
+	return !slices.Contains(countedReasons, reason)
 }
 
 // Dropped is the value of the counter fact of rejections that were not
@@ -142,44 +165,34 @@ type scratch struct {
 }
 
 // turn records the message, answers it, and records the answer (C-13.16). The
-// answer's decision stands around the whole loop: a replay takes the record and
-// does not reach the loop (C-13.20, C-25.6).
-func (d *dialogue) turn(n int, turn Turn, user Record, fit Fit) {
+// answer's decision stands around all that makes it: a replay takes the record and
+// does not reach the loop (C-13.20, C-25.6). key is the id of the envelope.
+func (d *dialogue) turn(n int, turn Turn, user Record, key string, p plan) {
 	d.seq++
-	d.window.price(fit.Counted)
-	s := scratch{watch: d.watch()}
+	d.window.price(p.fit.Counted, p.visible)
+	a := asking{
+		n: n, turn: turn.Turn, key: key, asker: turn.Asker, text: turn.asked(), classes: user.Classes,
+		shown: d.window.ords(p.shown), history: d.window.messages(p.shown),
+	}
+	s := scratch{watch: d.watch(turn.Asker)}
 	defer s.watch.end()
 	turn.Ord = d.record(idUser(n), func(ctx context.Context) keptRecord {
 		s.watch.open(ctx)
 		return keptRecord{Record: user}
 	}).Ord
-	summary, tokens := d.fold(n, fit, s.watch)
-	p := prompt{turn, fit.Keep, summary, tokens}
+	a.summary, a.tokens = d.fold(n, p, s.watch)
+	if a.summary {
+		a.history = slices.Concat(d.summary.part().Messages, a.history)
+	}
 	reply := d.record(idReply(n), func(ctx context.Context) keptRecord {
-		r := d.answer(ctx, n, p, &s)
+		r := d.answer(ctx, a, &s)
 		r.Turn, r.Role, r.Asker, r.Time = turn.Turn, RoleAssistant, user.Asker, now()
 		d.flow.toldTurn(user.Time, r.Record, &s.words)
 		return r
 	})
 	turn.Reply, turn.Status, turn.Called = reply.Text, reply.Status, reply.Called
+	turn.Classes = union(user.Classes, reply.Classes)
 	d.window.add(turn)
-}
-
-// prompt is what a turn's first request is made of.
-type prompt struct {
-	turn    Turn
-	keep    int  // earlier turns, of those in the window
-	summary bool // the summary stands before the window
-	tokens  int  // predicted by the fit, 0 without a budget
-}
-
-// history is what stands before the prompt (C-13.18).
-func (d *dialogue) history(p prompt) []agent.Message {
-	turns := d.window.newer(p.keep)
-	if !p.summary {
-		return turns
-	}
-	return slices.Concat(d.summary.part().Messages, turns)
 }
 
 // record makes a transcript record under the next ordinal (C-15.7). A record
@@ -196,93 +209,6 @@ func (d *dialogue) record(id string, make func(context.Context) keptRecord) kept
 		return keptRecord{Record: Record{Ord: ord, Status: StatusFailed}}
 	}
 	return r
-}
-
-// answer runs the loop and makes what came of it a record: a reply, what there
-// was of one that was cut (C-14.7), or a failure with a fixed reason and an id,
-// whose cause goes to the host alone (C-25.1 to C-25.4).
-func (d *dialogue) answer(ctx context.Context, n int, p prompt, s *scratch) keptRecord {
-	reply, err := d.converse(n, p, s)
-	d.compare(p.tokens, reply, err)
-	r := keptRecord{Record: Record{Status: StatusComplete, Text: reply.Text}}
-	if err == nil {
-		return r
-	}
-	r.Called = slices.Compact(slices.Sorted(slices.Values(reply.Called)))
-	if _, cut := errors.AsType[*agent.InterruptedError](err); cut {
-		r.Status = StatusInterrupted
-		return r
-	}
-	r.Status, r.Reason, r.ErrorID = StatusFailed, reasonOf(err), kernel.NewID()
-	cause := errors.Join(append([]error{err}, s.trouble.all()...)...)
-	d.flow.report(ctx, r.ErrorID, cause, Where{ConversationID: d.c.Execution(), Turn: d.seq})
-	return r
-}
-
-// converse runs the loop. A panic of it is a failure like others.
-func (d *dialogue) converse(n int, p prompt, s *scratch) (reply agent.Reply, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w in the agent's loop: %T", kernel.ErrPanic, r)
-		}
-	}()
-	definition := d.flow.config.Agent
-	definition.Limits = d.settings.Agent
-	scoped := d.c.With(func(ctx context.Context) context.Context { return agent.Observe(ctx, s.trouble.add) })
-	if d.flow.config.OnTurn != nil {
-		scoped = scoped.With(s.words.within)
-	}
-	if hub := d.flow.config.Hub; hub != nil {
-		voice := hub.begin(d.c.Execution(), d.seq)
-		defer voice.end() // before the record of the turn is durable
-		scoped = scoped.With(voice.within)
-	}
-	text, err := taint.Reveal(p.turn.asked(), taint.OriginUser)
-	if err != nil {
-		return agent.Reply{}, err
-	}
-	return agent.Run(scoped, definition, agent.Request{
-		LoopID: loopID(n), History: d.history(p), Prompt: text, PromptOrigin: taint.OriginUser, Signal: s.watch.interrupts(),
-	})
-}
-
-// watch makes the watch of the turn that begins, nil where nothing cuts turns.
-func (d *dialogue) watch() *cutIn {
-	if d.flow.config.BargeIn == nil {
-		return nil
-	}
-	turn := d.seq
-	return &cutIn{
-		source: d.flow.config.BargeIn, conversation: d.c.Execution(), generation: d.c.Generation(),
-		cuts: func(a Arrival) bool { return d.cuts(a, turn) }, log: d.flow.log(), fired: make(chan struct{}),
-	}
-}
-
-// cuts reports whether an arrival cuts the turn. A retry of a turn that was begun
-// does not, of this one above all (C-14.9), if it bears its key out (C-14.10). A
-// stop that the host signed cuts the turn that it names and no other (C-46.3);
-// every other message cuts, unless messages wait.
-func (d *dialogue) cuts(a Arrival, turn int) bool {
-	e, _ := split(a.Message.Payload)
-	b, shaped := e.read()
-	if b.ID != "" && b.ID == a.key() && d.replay.begunTurn(b.ID) {
-		return false
-	}
-	if b.Kind == KindStop && shaped && d.flow.config.Keys.verify(e) && b.ConversationID == d.c.Execution() && sameAsker(b.Asker, d.owner) {
-		return *b.Turn == turn
-	}
-	return !d.flow.config.StopOnly
-}
-
-// reasonOf is all that readers are told of a failure (C-25.2).
-func reasonOf(err error) Reason {
-	if _, ok := errors.AsType[*agent.ModelError](err); ok {
-		return ReasonModelError
-	}
-	if errors.Is(err, kernel.ErrDenied) {
-		return ReasonDenied
-	}
-	return ReasonTurnFailed
 }
 
 // now is the clock of a decider: UTC, whole milliseconds.

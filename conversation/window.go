@@ -66,19 +66,50 @@ func (w *window) most(maxTurns, maxBytes int) int {
 	return len(w.turns) - keep
 }
 
-// parts is what the turns send, and what that costs where it is known.
-func (w *window) parts() []FitPart {
-	parts := make([]FitPart, len(w.turns))
-	for i, turn := range w.turns {
-		parts[i] = FitPart{Tokens: turn.Tokens, Messages: w.history[2*i : 2*i+2]}
+// parts is what turns send, and what that costs where it is known.
+func (w *window) parts(places []int) []FitPart {
+	parts := make([]FitPart, len(places))
+	for i, place := range places {
+		parts[i] = FitPart{Tokens: w.turns[place].Tokens, Messages: w.history[2*place : 2*place+2]}
 	}
 	return parts
 }
 
-// price enters the costs that a fit found, newest turn first: those of the turns
-// that had none (C-20.4, C-20.11).
-func (w *window) price(counted []int) {
-	for i := len(w.turns) - 1; i >= 0 && len(counted) > 0; i-- {
+// messages is what turns send.
+func (w *window) messages(places []int) []agent.Message {
+	messages := make([]agent.Message, 0, 2*len(places)+2)
+	for _, place := range places {
+		messages = append(messages, w.history[2*place:2*place+2]...)
+	}
+	return messages
+}
+
+// ords names turns as they are on record.
+func (w *window) ords(places []int) []int {
+	ords := make([]int, len(places))
+	for i, place := range places {
+		ords[i] = w.turns[place].Ord
+	}
+	return ords
+}
+
+// classes is what turns have touched.
+func (w *window) classes(places []int) (classes []string) {
+	for _, place := range places {
+		if more := w.turns[place].Classes; len(more) > 0 {
+			classes = union(classes, more)
+		}
+	}
+	return classes
+}
+
+// price enters the costs that a fit found among turns, newest first: those of the
+// turns that had none (C-20.4, C-20.11).
+func (w *window) price(counted []int, places []int) {
+	for _, i := range slices.Backward(places) {
+		if len(counted) == 0 {
+			return
+		}
 		if w.turns[i].Tokens == 0 {
 			if counted[0] > 0 { // a cost of nothing is not in the carry
 				w.turns[i].Tokens = counted[0]
@@ -89,14 +120,16 @@ func (w *window) price(counted []int) {
 	}
 }
 
-// older is what all but the newest turns send.
+// older is what all but the newest turns send. Those that bear classes are not
+// among them: what is made of it is shown to whoever comes (C-38.3).
 func (w *window) older(newest int) []agent.Message {
-	return w.history[:2*max(len(w.turns)-newest, 0)]
-}
-
-// newer is what the newest turns send.
-func (w *window) newer(newest int) []agent.Message {
-	return w.history[len(w.history)-2*min(newest, len(w.turns)):]
+	var messages []agent.Message
+	for i := range max(len(w.turns)-newest, 0) {
+		if len(w.turns[i].Classes) == 0 {
+			messages = append(messages, w.history[2*i:2*i+2]...)
+		}
+	}
+	return messages
 }
 
 // keep evicts all but the newest turns.

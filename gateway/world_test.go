@@ -122,7 +122,7 @@ func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conver
 		t.Fatal(err)
 	}
 	kernelConfig := kernel.Config{
-		Store: w.store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Log: log,
+		Store: w.store, Flows: flow.Kernels(), Effects: flow.Effects(), Log: log,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Policy: ownerScoped(t),
 	}
 	config := Config{

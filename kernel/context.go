@@ -88,6 +88,22 @@ func (p *Pending[T]) Await() (T, error) {
 	return value, err
 }
 
+// Load brings back what the flow needs and its log need not hold: something that
+// is the same whenever it is asked for, such as what stands in another log.
+// Nothing of it is recorded, and each run of the flow loads it again. An error
+// leaves the execution stuck until its next wake.
+func (c *Context) Load[T any](load func(context.Context) (T, error)) T {
+	a := c.activation
+	a.checkStopped()
+	a.checkQuiet("Load")
+	value, err := load(c.contextFor(Step{Execution: a.chain}))
+	a.checkStopped()
+	if err != nil {
+		a.leave(causeStuck, fmt.Errorf("load: %w", err))
+	}
+	return value
+}
+
 // Receive returns the payload of the topic's next message, and waits for one
 // if there is none (C-5.6 to C-5.10). The payload is hostile JSON of at most
 // [MaxPayloadBytes]; neither sender nor message id comes with it.

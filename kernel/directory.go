@@ -62,6 +62,13 @@ func ownerRow(principal *identity.Identity, chain, parent, flow string, state St
 	}}
 }
 
+// ListRow is the row by which an execution stands in the list of somebody who did
+// not start it, beside the executions of the flow that they did, see
+// [Runtime.Owned]. It is written with the activity that it tells of.
+func ListRow(who identity.Identity, flow, chain string, activity time.Time) journal.Row {
+	return ownerRow(&who, chain, "", flow, Running, activity)[0]
+}
+
 func workRow(chain string) journal.Row { return journal.Row{Space: spaceWork, Key: chain} }
 
 // startRows ride beside event 0 of a new execution.
@@ -81,8 +88,8 @@ func endRows(principal *identity.Identity, chain, parent, flow string, state Sta
 }
 
 // Owned lists the executions of a flow that the identity started, the newest
-// activity first, from after a Position on ("" for the first page). Children
-// are not listed.
+// activity first, from after a Position on ("" for the first page), and among
+// them those that a [ListRow] puts into its list. Children are not listed.
 func (rt *Runtime) Owned(ctx context.Context, owner identity.Identity, flow, after string, limit int) ([]Listed, error) {
 	prefix := "flow:" + flow + "/"
 	rows, err := rt.config.Store.List(ctx, ownerSpace(owner), prefix, after, limit, journal.Backward)

@@ -57,6 +57,10 @@ type Step struct {
 	activation *activation
 }
 
+// Runtime returns the runtime that the step runs on, by which an effect starts
+// executions of its own.
+func (s Step) Runtime() *Runtime { return s.activation.rt }
+
 type stepKey struct{}
 
 // StepFrom returns the step on whose behalf ctx was made, and false outside of

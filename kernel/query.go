@@ -53,6 +53,52 @@ func (rt *Runtime) Query(ctx context.Context, caller Caller, id string) (Info, e
 	return info, err
 }
 
+// Wait returns the state of an execution when it is over, or stuck in this
+// process.
+//
+// Errors: [ErrNotFound], [ErrForbidden], that of a done ctx.
+func (rt *Runtime) Wait(ctx context.Context, caller Caller, id string) (Info, error) {
+	chain := ChainOf(id)
+	if _, err := rt.admit(ctx, OpQuery, caller, chain); err != nil {
+		return Info{}, err
+	}
+	poll := time.NewTicker(waitPoll)
+	defer poll.Stop()
+	for {
+		if gone := rt.goneOf(chain); gone != nil {
+			select {
+			case <-gone:
+				continue
+			case <-ctx.Done():
+				return Info{}, ctx.Err()
+			}
+		}
+		info, _, err := rt.info(ctx, chain)
+		if err != nil || info.State.Over() || info.State == Stuck {
+			return info, err
+		}
+		select {
+		case <-poll.C: // another process may run it
+		case <-ctx.Done():
+			return info, ctx.Err()
+		}
+	}
+}
+
+// goneOf returns the channel that is closed when the execution's activation is
+// gone, nil where it has none.
+func (rt *Runtime) goneOf(chain string) <-chan struct{} {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if a := rt.hot[chain]; a != nil {
+		return a.done
+	}
+	return nil
+}
+
+// waitPoll is how often an execution that may run elsewhere is looked at.
+const waitPoll = time.Second
+
 // info reports the state of the head, and up to where its log was read: who
 // writes because of it expects that.
 func (rt *Runtime) info(ctx context.Context, chain string) (Info, journal.Seq, error) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -125,6 +126,8 @@ type StartRequest struct {
 	ID      string // a random one if empty; a child's is then made of its parent's and the step's
 	Input   any    // encoded as JSON
 	ChildOf Step   // from StepFrom in an effect: cancelling its execution cancels this one (C-4.10)
+
+	Rows []journal.Row // written beside the start, such as a [ListRow]
 }
 
 // Start starts an execution under the caller's principal and returns its id.
@@ -157,7 +160,7 @@ func (rt *Runtime) Start(ctx context.Context, caller Caller, req StartRequest) (
 	err = rt.append(ctx, journal.Append{
 		Stream: id,
 		Events: []journal.Event{{Kind: KindStarted, Time: at, Data: mustEncode(started)}},
-		Rows:   startRows(started, id, at),
+		Rows:   append(startRows(started, id, at), req.Rows...),
 	})
 	switch {
 	case errors.Is(err, journal.ErrConflict):
@@ -199,11 +202,12 @@ func NewID() string {
 // Send puts a message into the inbox of the chain (C-5.1). It is durable when
 // Send returns. messageID, of up to [MaxMessageIDBytes], makes a repeat by the
 // same sender a duplicate, which is delivered once within the dedupe window;
-// without one the message is never a duplicate.
+// without one the message is never a duplicate. rows are written beside it, such
+// as a [ListRow].
 //
 // Errors: [ErrNotFound], [ErrForbidden], [ErrEnded], [ErrInvalid],
 // [ErrTooLarge], [ErrClosed].
-func (rt *Runtime) Send(ctx context.Context, caller Caller, id, topic string, payload jsontext.Value, messageID string) error {
+func (rt *Runtime) Send(ctx context.Context, caller Caller, id, topic string, payload jsontext.Value, messageID string, rows ...journal.Row) error {
 	if len(payload) > MaxPayloadBytes {
 		return fmt.Errorf("%w: a message has at most %d bytes", ErrTooLarge, MaxPayloadBytes)
 	}
@@ -228,7 +232,7 @@ func (rt *Runtime) Send(ctx context.Context, caller Caller, id, topic string, pa
 	err = rt.append(ctx, journal.Append{
 		Stream: InboxStream(chain), Expect: journal.AtEnd,
 		Events: []journal.Event{{Kind: KindMessage, ID: messageID, Time: at, Data: mustEncode(message)}},
-		Rows:   append(ownerRow(started.Principal, chain, started.Parent, started.Flow, Running, at), workRow(chain)),
+		Rows:   slices.Concat(ownerRow(started.Principal, chain, started.Parent, started.Flow, Running, at), []journal.Row{workRow(chain)}, rows),
 	})
 	if err != nil {
 		return fmt.Errorf("send: %w", err)

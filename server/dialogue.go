@@ -106,7 +106,7 @@ func newRuntime(store journal.Store, flow *conversation.Flow, log *slog.Logger) 
 		return nil, err
 	}
 	return kernel.New(kernel.Config{
-		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(),
+		Store: store, Flows: flow.Kernels(), Effects: flow.Effects(),
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations},
 		Policy:   access, RequirePrincipal: true,
 		Reserved: []string{"lease:", "conversation-participants:"},

@@ -66,7 +66,7 @@ func chat(ctx context.Context, path string, in io.Reader, out io.Writer) (err er
 		return err
 	}
 	runtime, err := kernel.New(kernel.Config{
-		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(),
+		Store: store, Flows: flow.Kernels(), Effects: flow.Effects(),
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Policy: policy, RequirePrincipal: true,
 	})
 	if err != nil {

@@ -91,7 +91,7 @@ func newHouse(store journal.Store, hot int, m model.Model, hub *conversation.Hub
 		return nil, err
 	}
 	rt, err := kernel.New(kernel.Config{
-		Store: store, Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Policy: policy, Hot: hot,
+		Store: store, Flows: flow.Kernels(), Effects: flow.Effects(), Policy: policy, Hot: hot,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func benchmarkTurns(b *testing.B, words int, counted bool) {
 		b.Fatal(err)
 	}
 	rt, err := kernel.New(kernel.Config{
-		Store: memory.New(), Flows: []kernel.Flow{flow.Kernel()}, Effects: flow.Effects(), Log: log,
+		Store: memory.New(), Flows: flow.Kernels(), Effects: flow.Effects(), Log: log,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, Policy: kernel.Unguarded(),
 	})
 	if err != nil {
