@@ -297,11 +297,13 @@ func (obliging) Stream(ctx context.Context, req model.Request) iter.Seq2[model.C
 	}
 }
 
-// unfenced is a tainted text without its fence.
+// unfenced is the last tainted text of a message, without its fence.
 func unfenced(text string) string {
 	lines := strings.Split(text, "\n")
-	if len(lines) < 3 || !strings.HasPrefix(lines[0], "<<<") {
-		return text
+	for i, line := range slices.Backward(lines) {
+		if strings.HasPrefix(line, "<<<") && i < len(lines)-2 {
+			return strings.Join(lines[i+1:len(lines)-1], "\n")
+		}
 	}
-	return strings.Join(lines[1:len(lines)-1], "\n")
+	return text
 }
