@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/journal/journaltest"
 	"github.com/parley-run/parley/journal/memory"
 	"github.com/parley-run/parley/kernel"
@@ -219,6 +220,16 @@ func (p *party) ask(who *identity.Principal, text string) {
 func (p *party) settle() {
 	<-time.After(10 * time.Minute)
 	synctest.Wait()
+}
+
+// read is all events of a stream.
+func (p *party) read(stream string) []journal.Event {
+	p.t.Helper()
+	events, err := p.store.ReadRange(context.Background(), stream, 0, 1<<20, journal.Forward)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return events
 }
 
 // sees is the transcript as somebody sees it, one line for each entry.
