@@ -216,12 +216,7 @@ func (c *Client) SendTurn(ctx context.Context, caller *identity.Principal, id st
 	if m.EditOf > 0 {
 		b.EditOf = &m.EditOf
 	}
-	if a.shared {
-		err = c.checkShare(ctx, a, b)
-	} else {
-		err = c.checkQueue(ctx, a, id, maxWaiting)
-	}
-	if err != nil {
+	if err := c.checkRoom(ctx, a, b, maxWaiting); err != nil {
 		return "", err
 	}
 	return m.ID, c.send(ctx, a, b, m.ID)
@@ -293,13 +288,11 @@ func (c *Client) Close(ctx context.Context, caller *identity.Principal, id strin
 // order sends an envelope that says nothing. A conversation that is over needs
 // none.
 func (c *Client) order(ctx context.Context, a access, id string, room int, make func(messageID string) body) error {
-	if a.shared {
-		room += maxShares * c.shared.share()
-	}
-	err := c.checkQueue(ctx, a, id, room)
+	messageID := kernel.NewID()
+	b := make(messageID)
+	err := c.checkRoom(ctx, a, b, room)
 	if err == nil {
-		messageID := kernel.NewID()
-		err = c.send(ctx, a, make(messageID), messageID)
+		err = c.send(ctx, a, b, messageID)
 	}
 	if errors.Is(err, ErrClosed) {
 		return nil

@@ -33,7 +33,7 @@ const maxScopeBytes = 256
 // deciders.
 func (c *Config) limitsOf(who *identity.Identity) agent.Limits {
 	limits := c.Agent.Limits
-	if c.Shared == nil || c.Shared.MemoryScope == nil || who == nil {
+	if c.Shared == nil || c.Shared.MemoryScope == nil || who == nil || c.Shared.isService(*who) {
 		return limits
 	}
 	scope := ""

@@ -127,8 +127,9 @@ func NewFlow(config Config) (*Flow, error) {
 // budget.
 func (f *Flow) equip() (err error) {
 	definition := f.config.Agent
-	if f.config.Shared != nil {
-		definition.Limits = f.config.limitsOf(&f.config.Shared.Service)
+	if f.config.Shared != nil { // which has a scope for each asker
+		definition.Limits.MemoryScope = scopeIf(definition.Memory != nil)
+		definition.Limits.WriteBackScope = scopeIf(definition.WriteBack != "")
 	}
 	if f.effects, err = definition.Effects(); err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -146,6 +147,14 @@ func (f *Flow) equip() (err error) {
 		return fmt.Errorf("the budget names the summarizer %q, which Config.Summarizer is not", named)
 	}
 	return f.checkInstructions()
+}
+
+// scopeIf stands for the scopes of askers while a definition is checked.
+func scopeIf(used bool) string {
+	if used {
+		return "asker"
+	}
+	return ""
 }
 
 // Kernels are the flows to register: that of conversations of one owner, and

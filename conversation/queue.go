@@ -10,9 +10,6 @@ import (
 	"github.com/parley-run/parley/kernel"
 )
 
-// maxShares is how many askers may have messages waiting in a shared conversation.
-const maxShares = MaxParticipants
-
 // share is how many messages of one asker may wait.
 func (s *Shared) share() int { return cmp.Or(s.MaxQueuedPerAsker, DefaultMaxQueuedPerAsker) }
 
@@ -48,9 +45,20 @@ func (c *Client) Waiting(ctx context.Context, caller *identity.Principal, id str
 	return waiting, uniform(err)
 }
 
-// checkShare refuses a message of an asker of whom as many wait as may (C-39.4).
-// Only envelopes count that the host has signed for them, and a retry of one that
-// waits counts as that (C-39.5, C-39.6).
+// checkRoom refuses an envelope for which there is no room in the queue: in a
+// conversation of one owner, because limit messages wait, in a shared one because
+// as many of its asker's do as may.
+func (c *Client) checkRoom(ctx context.Context, a access, b body, limit int) error {
+	if a.shared {
+		return c.checkShare(ctx, a, b)
+	}
+	return c.checkQueue(ctx, a, b.ConversationID, limit)
+}
+
+// checkShare refuses an envelope of an asker of whom as many wait as may (C-39.4);
+// what says something, and what does not, are counted apart. Only envelopes count
+// that the host has signed for them, and a retry of one that waits counts as that
+// (C-39.5, C-39.6).
 //
 // Errors: [ErrQueueFull], [ErrClosed].
 func (c *Client) checkShare(ctx context.Context, a access, message body) error {
@@ -61,7 +69,7 @@ func (c *Client) checkShare(ctx context.Context, a access, message body) error {
 	}
 	keys := map[string]bool{}
 	err = c.eachWaiting(ctx, a.known, id, func(b body) bool {
-		if b.Kind == KindUser && sameAsker(b.Asker, message.Asker) {
+		if (b.Kind == KindUser) == (message.Kind == KindUser) && sameAsker(b.Asker, message.Asker) {
 			keys[b.ID] = true
 		}
 		return len(keys) < share || keys[message.ID]

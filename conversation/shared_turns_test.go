@@ -432,3 +432,48 @@ func (s *scopes) Recall(_ context.Context, scope, _ string) ([]agent.Fact, error
 	s.asked = append(s.asked, scope)
 	return []agent.Fact{{Text: "a fact of " + scope}}, nil
 }
+
+// Stops have a share of their own, so that nobody's fill up another's queue.
+func TestShareOfStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t)
+		p.open()
+		p.say(ann, "[slowly]")
+		<-time.After(time.Second)
+		for range 8 {
+			if err := p.client.Stop(t.Context(), bob, "room", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.client.Stop(t.Context(), bob, "room", 1); err != error(ErrQueueFull) {
+			t.Errorf("the ninth stop that waits: %v, want ErrQueueFull", err)
+		}
+		p.say(bob, "and yet")
+		if err := p.client.Stop(t.Context(), ann, "room", 1); err != nil {
+			t.Errorf("a stop of the turn's own asker: %v", err)
+		}
+		p.settle()
+		p.expect(ann, "1 user accepted ann [slowly]", "1 assistant interrupted ann re: [slowly]", "2 user accepted bob and yet", "2 assistant complete bob re: and yet")
+	})
+}
+
+// A close waits behind another's turn and cuts one of the closer's own; what is sent
+// afterwards is refused (C-26.4, C-33.9).
+func TestSharedClose(t *testing.T) {
+	parties(t, func(t *testing.T, p *party) {
+		p.open()
+		p.say(bob, "[slowly]")
+		<-time.After(time.Second)
+		if err := p.client.Close(t.Context(), ann, "room"); err != nil {
+			t.Fatal(err)
+		}
+		p.settle()
+		p.expect(cal, "1 user accepted bob [slowly]", "1 assistant complete bob re: [slowly]")
+		if _, err := p.client.SendTurn(t.Context(), bob, "room", Message{Text: "too late"}); err != error(ErrClosed) {
+			t.Errorf("SendTurn to a closed conversation: %v, want ErrClosed", err)
+		}
+		if err := p.client.Close(t.Context(), ann, "room"); err != nil {
+			t.Errorf("Close again: %v", err)
+		}
+	})
+}
