@@ -39,7 +39,7 @@ func Persist(ctx context.Context, ask func(context.Context) error) error {
 	var deadline time.Time
 	for {
 		err := ask(ctx)
-		if err == nil || ctx.Err() != nil || !passes(err) {
+		if err == nil || ctx.Err() != nil || !Passes(err) {
 			return err
 		}
 		if deadline.IsZero() {
@@ -59,11 +59,11 @@ func Persist(ctx context.Context, ask func(context.Context) error) error {
 	}
 }
 
-// passes reports whether an error may be gone the next time: a failure of the
+// Passes reports whether an error may be gone the next time: a failure of the
 // connection or of the server, and a limit. Of what a server has refused nothing
 // else will pass, but for one thing: that an open stream's caller is not known any
-// more, since their next token may be (C-31.8).
-func passes(err error) bool {
+// more, since their next token may be (C-31.8). [Persist] goes by it.
+func Passes(err error) bool {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		event := refused.Status == 0
 		return refused.Status >= 500 || refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout ||

@@ -41,7 +41,7 @@ func (c *Client) Follow(ctx context.Context, id string, from *conversation.Curso
 			case ctx.Err() != nil:
 				yield(Event{}, context.Cause(ctx))
 				return
-			case err != nil && !passes(err):
+			case err != nil && !Passes(err):
 				yield(Event{}, err)
 				return
 			}

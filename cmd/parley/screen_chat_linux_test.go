@@ -62,7 +62,7 @@ func TestScreenInterruptsAndEdits(t *testing.T) {
 	m.types("never mind" + keyEnter)
 	m.sees("#1\na long one\n", "#2\nIt was so so ", "[interrupted]\n", "#3\nnever mind\n", "#4\nsaid: never mind\n")
 	m.types(keyCtrlR)
-	m.sees("▸me")
+	m.sees("▸you")
 	m.types(keyEnter)
 	m.sees("edits #3", "> never mind")
 	m.types(", do" + keyEnter)
@@ -159,6 +159,18 @@ func TestScreenScrollsBack(t *testing.T) {
 	m.sees("#300\ntext 150.\n")
 	m.types("/history 100" + keyEnter)
 	m.sees("#201\n")
+	m.types(keyCtrlD)
+	m.ends(0)
+}
+
+// What a person types before the screen is there is not lost, Enter included.
+func TestScreenTypedBefore(t *testing.T) {
+	t.Parallel()
+	data, _ := served(t, "otherwise\n  reply\n")
+	m := sitDown(t, 60, 20, "early\rand so", nil, "--data", data)
+	m.sees("#1\nearly\n", "#2\nearly\n", "> and so")
+	m.types(" on" + keyEnter)
+	m.sees("#3\nand so on\n")
 	m.types(keyCtrlD)
 	m.ends(0)
 }

@@ -34,6 +34,12 @@ type monitor struct {
 // sitBefore starts parley chat on a screen of a size, and waits until it is there.
 func sitBefore(t *testing.T, width, height int, env []string, args ...string) *monitor {
 	t.Helper()
+	return sitDown(t, width, height, "", env, args...)
+}
+
+// sitDown is sitBefore for a person who types before the screen is there.
+func sitDown(t *testing.T, width, height int, early string, env []string, args ...string) *monitor {
+	t.Helper()
 	person, tty := openTerminal(t)
 	m := &monitor{t: t, end: person, tty: tty, screen: vt.NewSafeEmulator(width, height), changed: make(chan struct{}, 1)}
 	m.setSize(width, height)
@@ -42,6 +48,7 @@ func sitBefore(t *testing.T, width, height int, env []string, args ...string) *m
 		t.Fatal(err)
 	}
 	m.found = *found
+	m.types(early)
 	m.done.Go(m.shows)
 	m.done.Go(m.answers)
 	t.Cleanup(func() {
@@ -54,8 +61,8 @@ func sitBefore(t *testing.T, width, height int, env []string, args ...string) *m
 		cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "NO_COLOR="), env...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}, append([]string{"chat"}, args...)...)
-	m.until("the first screen", func(screen string) bool { // keys that come earlier are the terminal's
-		return strings.Contains(screen, "Enter sends") || strings.Contains(screen, "\n>") && strings.Contains(screen, "conversation ")
+	m.until("the first screen", func(screen string) bool {
+		return strings.Contains(screen, "Enter sends") || strings.Contains(screen, "writing") || strings.Contains(screen, "\n>") && strings.Contains(screen, "conversation ")
 	})
 	return m
 }

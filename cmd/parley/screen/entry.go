@@ -28,6 +28,7 @@ type entry struct {
 	cut    bool                 // the beginning of that is missing
 	id     string               // of a message without a record
 	text   string               // the same's
+	sent   bool                 // the server has the message
 	unsent string               // why a message will not be sent
 	editOf int
 
@@ -94,13 +95,12 @@ func (e *entry) body(paper *paper) []string {
 	return plain(e.record.Text, paper.width)
 }
 
-// author says whose entry it is.
+// author says whose entry it is. What is not the agent's is the person's own, whatever
+// name their token has: nobody else can write here.
 func (e *entry) author() string {
 	switch {
 	case e.record == nil && e.turn > 0, e.record != nil && e.record.Role == conversation.RoleAssistant:
 		return "agent"
-	case e.record != nil && e.record.Asker != nil && e.record.Asker.Actor != "":
-		return printable.Line(e.record.Asker.Actor)
 	}
 	return "you"
 }
@@ -112,6 +112,8 @@ func (e *entry) facts(zone *time.Location) string {
 		return "  writing"
 	case e.record == nil && e.unsent != "":
 		return ""
+	case e.record == nil && e.sent:
+		return "  waiting"
 	case e.record == nil:
 		return "  on its way"
 	}

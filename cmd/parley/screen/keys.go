@@ -2,6 +2,8 @@ package screen
 
 import (
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/parley-run/parley/cmd/parley/printable"
 )
 
 // key does what a key is for: the same everywhere, or in the place where the keys go.
@@ -162,7 +164,7 @@ func (s *state) pickKey(k tea.KeyPressMsg) {
 		s.pick(-1)
 	case "enter":
 		s.editOf = s.picked.record.Ord
-		s.field.SetValue(s.picked.record.Text)
+		s.field.SetValue(printable.Lines(s.picked.record.Text))
 		s.transcript.offset = 0
 		s.pickUp(nil)
 	case "esc":

@@ -34,14 +34,24 @@ type Config struct {
 // Run shows the chat until the person leaves or ctx is done, of which it returns the
 // cause. It returns the id of the conversation that was shown last.
 func Run(ctx context.Context, config Config) (last string, err error) {
+	state := newState(config.ID, time.Local)
+	state.typed(typedBefore(config.In))
+	return run(ctx, config, state)
+}
+
+// run is Run of a state.
+func run(ctx context.Context, config Config, state *state) (last string, err error) {
 	ctx, leave := context.WithCancel(ctx)
 	world := &world{ctx: ctx, server: config.Server}
 	defer world.working.Wait()
 	defer leave()
-	state := newState(config.ID, time.Local)
 	program := tea.NewProgram(&program{state: state, world: world},
 		tea.WithInput(config.In), tea.WithOutput(config.Out), tea.WithoutSignalHandler())
-	world.tell, world.crash = program.Send, program.Kill
+	world.tell = program.Send
+	world.crash = func() {
+		program.Kill()
+		_, _ = io.WriteString(config.Out, showCursor)
+	}
 	world.watch(config.Away)
 	// To quit waits for who reads the keys, and takes the screen down whole; a context
 	// of bubbletea's own would do neither.

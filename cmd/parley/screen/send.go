@@ -44,6 +44,8 @@ func (s *state) posted(err error) {
 	s.outbox = s.outbox[1:]
 	if err != nil {
 		s.notSent(p, refusal(err))
+	} else if e := s.waitingAs(p); e != nil {
+		e.sent, e.rows = true, nil
 	}
 	if s.leaving && len(s.outbox) == 0 && err == nil {
 		s.want(leave{})
@@ -57,16 +59,29 @@ func (s *state) notSent(p post, why string) {
 	s.tell("not sent: %s", why)
 	t := &s.transcript
 	i := slices.IndexFunc(t.waiting, func(e *entry) bool { return e.id == p.message.ID })
-	if i < 0 {
-		return
-	}
-	if s.field.Value() == "" {
+	if i >= 0 && s.field.Value() == "" {
 		s.field.SetValue(p.message.Text)
 		s.editOf = p.message.EditOf
-		t.waiting = slices.Delete(t.waiting, i, i+1)
+		t.took(i)
 		return
 	}
-	t.waiting[i].unsent, t.waiting[i].rows = why, nil
+	if e := s.waitingAs(p); e != nil {
+		e.unsent, e.rows = why, nil
+	}
+}
+
+// waitingAs returns the entry of a message without a record, of whichever conversation,
+// nil if it has got one.
+func (s *state) waitingAs(p post) *entry {
+	all := s.waiting[p.id]
+	if p.id == s.id {
+		all = s.transcript.waiting
+	}
+	i := slices.IndexFunc(all, func(e *entry) bool { return e.id == p.message.ID })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
 }
 
 // awaiting reports whether an answer is written, or to come.

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"charm.land/bubbles/v2/textarea"
@@ -40,21 +41,22 @@ type state struct {
 	braked     bool   // Ctrl-C has ended an answer, and the next one leaves
 
 	picked   *entry
-	helpFrom int           // the first row of the help that is shown
-	editOf   int           // what the field holds is in place of this message of the person's
-	back     int           // entries to scroll back over, when they are there
-	note     string        // what is to be told, until the next key
-	lost     bool          // the server is not reached
-	missed   int           // entries that came while it was not
-	outbox   []post        // in the order in which they were written
-	sending  bool          // the first of them is on its way
-	leaving  bool          // when all is sent
-	ids      func() string // gives messages their ids
+	helpFrom int                 // the first row of the help that is shown
+	editOf   int                 // what the field holds is in place of this message of the person's
+	back     int                 // entries to scroll back over, when they are there
+	note     string              // what is to be told, until the next key
+	lost     bool                // the server is not reached
+	missed   int                 // entries that came while it was not
+	outbox   []post              // in the order in which they were written
+	sending  bool                // the first of them is on its way
+	waiting  map[string][]*entry // messages without a record, of conversations that are not shown
+	leaving  bool                // when all is sent
+	ids      func() string       // gives messages their ids
 }
 
 // newState is a chat that begins with a conversation.
 func newState(id string, zone *time.Location) *state {
-	s := &state{width: 80, height: 24, id: id, field: newField(), ids: kernel.NewID}
+	s := &state{width: 80, height: 24, id: id, field: newField(), ids: kernel.NewID, waiting: map[string][]*entry{}}
 	s.transcript.paper.zone = zone
 	s.layout()
 	return s
@@ -115,18 +117,16 @@ func (s *state) update(msg tea.Msg) []wish {
 // tell notes something for the person, until their next key.
 func (s *state) tell(format string, args ...any) { s.note = fmt.Sprintf(format, args...) }
 
-// visitTo shows a conversation from its end.
+// visitTo shows a conversation from its end, and what waits in it.
 func (s *state) visitTo(id string) {
 	s.visit++
+	left := s.id
 	s.id, s.loading, s.closed, s.running, s.stop, s.missed = id, true, false, 0, "", 0
 	s.picked, s.editOf, s.back, s.place = nil, 0, 0, inField
 	t := &s.transcript
-	s.transcript = transcript{paper: t.paper, height: t.height, done: true}
-	for _, p := range s.outbox {
-		if p.id == id {
-			s.wait(p.message)
-		}
-	}
+	s.waiting[left] = t.waiting
+	s.transcript = transcript{paper: t.paper, height: t.height, done: true, waiting: s.waiting[id]}
+	delete(s.waiting, id)
 	s.want(open{visit: s.visit, id: id})
 }
 
@@ -141,6 +141,9 @@ func (s *state) opened(news opened) {
 		return
 	}
 	s.closed = news.info.State != conversation.StateOpen
+	for _, record := range slices.Backward(news.entries) {
+		s.admitted(s.transcript.admit(record), record)
+	}
 	s.transcript.prepend(news.entries)
 	s.transcript.before, s.transcript.done = news.before, news.done
 	s.running = runningIn(news.entries)
@@ -253,10 +256,16 @@ func (s *state) record(record conversation.Record) {
 		}
 	case record.Status == conversation.StatusAccepted:
 		s.running = record.Turn
-		if e.id != "" && e.id == s.stop {
-			s.stop = ""
-			s.want(halt{id: s.id, turn: record.Turn})
-		}
+		s.admitted(e, record)
+	}
+}
+
+// admitted ends the turn of a message whose answer is not wanted any more. The entry
+// is nil if the message is none of ours.
+func (s *state) admitted(e *entry, record conversation.Record) {
+	if e != nil && e.id != "" && e.id == s.stop {
+		s.stop = ""
+		s.want(halt{id: s.id, turn: record.Turn})
 	}
 }
 

@@ -136,10 +136,15 @@ func (p *play) do(line string) []wish {
 		return wishes
 	case "key":
 		return s.update(keyNamed(rest))
+	case "typed": // before the screen was there
+		s.typed(p.text(rest))
+		return append(s.taken(), s.begin()...)
 	case "paste":
 		return s.update(tea.PasteMsg{Content: p.text(rest)})
 	case "opened": // N turns, more|all
 		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen}, entries: p.turns(number(0)), done: fields[1] == "all"})
+	case "history": // of one record as JSON
+		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen}, entries: []conversation.Record{p.record(rest)}, done: true})
 	case "read":
 		return s.update(read{visit: s.visit, entries: p.turns(number(0)), done: fields[1] == "all"})
 	case "record": // a record as JSON

@@ -182,11 +182,31 @@ func (t *transcript) record(record conversation.Record) *entry {
 			t.live = nil
 		}
 	} else if i := t.waitingFor(record); i >= 0 {
-		e = t.waiting[i]
-		t.waiting = slices.Delete(t.waiting, i, i+1)
+		e = t.took(i)
 	}
 	e.recorded(record)
 	t.entries = append(t.entries, e)
+	return e
+}
+
+// admit takes the message that an entry read from the history is the record of from
+// those that wait, and returns it, nil if none is. It may have been admitted before the
+// history was read. A text that was said before too is taken for it a moment too early.
+func (t *transcript) admit(record conversation.Record) *entry {
+	if record.Role != conversation.RoleUser || record.Text == "" {
+		return nil
+	}
+	i := t.waitingFor(record)
+	if i < 0 {
+		return nil
+	}
+	return t.took(i)
+}
+
+// took takes a message from those that wait.
+func (t *transcript) took(i int) *entry {
+	e := t.waiting[i]
+	t.waiting = slices.Delete(t.waiting, i, i+1)
 	return e
 }
 

@@ -45,6 +45,9 @@ func (s *state) view() tea.View {
 	above := len(rows)
 	rows = append(rows, strings.Split(s.field.View(), "\n")...)
 	rows = rows[:min(len(rows), s.height)]
+	for i, row := range rows { // the field needs three columns, and a letter may need two
+		rows[i] = ansi.Truncate(row, s.width, "")
+	}
 	view := tea.NewView(strings.Join(rows, "\n"))
 	view.AltScreen = true
 	if cursor := s.field.Cursor(); cursor != nil && (s.place == inField) {

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	tea "charm.land/bubbletea/v2"
@@ -75,7 +76,7 @@ func (w *world) carryOut(wanted wish) {
 	case list:
 		w.do(func() {
 			news := listed{after: wanted.after}
-			news.err = client.Persist(w.ctx, func(ctx context.Context) (err error) {
+			news.err = persist(w.ctx, func(ctx context.Context) (err error) {
 				news.page, err = w.server.List(ctx, wanted.after, 0)
 				return err
 			})
@@ -93,17 +94,29 @@ func (w *world) carryOut(wanted wish) {
 		})
 	case halt:
 		w.do(func() {
-			w.tell(halted{err: client.Persist(w.ctx, func(ctx context.Context) error {
+			w.tell(halted{err: persist(w.ctx, func(ctx context.Context) error {
 				return w.server.Stop(ctx, wanted.id, wanted.turn)
 			})})
 		})
 	}
 }
 
+// persist asks until the server has an answer, however long it is away: who is told of
+// none would have to ask again by hand, and does not know when.
+func persist(ctx context.Context, ask func(context.Context) error) error {
+	for {
+		err := client.Persist(ctx, ask)
+		_, answered := errors.AsType[*client.Error](err)
+		if err == nil || answered || ctx.Err() != nil || !client.Passes(err) {
+			return err
+		}
+	}
+}
+
 // open reads what is shown of a conversation first.
 func (w *world) open(ctx context.Context, wanted open) opened {
 	news := opened{visit: wanted.visit}
-	news.err = client.Persist(ctx, func(ctx context.Context) (err error) {
+	news.err = persist(ctx, func(ctx context.Context) (err error) {
 		news.info, err = w.server.Status(ctx, wanted.id)
 		return err
 	})
@@ -120,7 +133,7 @@ func (w *world) open(ctx context.Context, wanted open) opened {
 func (w *world) page(ctx context.Context, id string, before *conversation.Cursor) (page conversation.Page, err error) {
 	options := conversation.HistoryOptions{Limit: pageSize, Cursor: before, Direction: journal.Backward}
 	for {
-		err = client.Persist(ctx, func(ctx context.Context) (err error) {
+		err = persist(ctx, func(ctx context.Context) (err error) {
 			page, err = w.server.History(ctx, id, options)
 			return err
 		})
