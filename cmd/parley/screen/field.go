@@ -15,9 +15,10 @@ import (
 
 const (
 	// maxText is the longest text that the field takes, in bytes, and maxLines the
-	// lines that it can have; the server's own bound is smaller.
-	maxText  = 1 << 20
-	maxLines = 9000
+	// lines that it can have: it lays out all of them for each key, and with more a
+	// person waits for theirs. The server's own bound is smaller than maxText.
+	maxText  = 256 << 10
+	maxLines = 1000
 	// fieldHeight is how many rows the field grows to.
 	fieldHeight = 6
 	// entriesBack is how far /history goes unless it is told.
