@@ -66,7 +66,9 @@ func (e *entry) lines(paper *paper) []string {
 		e.live = flow{}
 	}
 	e.width = paper.width
-	e.rows = append([]string{strong.Render(ansi.Truncate(e.author(), paper.width, "…")) + faint.Render(ansi.Truncate(e.facts(paper.zone), max(paper.width-ansi.StringWidth(e.author()), 0), ""))}, e.body(paper)...)
+	author, facts := ansi.Truncate(e.author(paper.shared), paper.width, "…"), e.facts(paper.zone)
+	facts = ansi.Truncate(facts, max(paper.width-ansi.StringWidth(author), 0), "")
+	e.rows = append([]string{strong.Render(author) + faint.Render(facts)}, e.body(paper)...)
 	if text := e.mark(); text != "" {
 		for _, line := range plain(text, paper.width) {
 			e.rows = append(e.rows, warn.Render(line))
@@ -95,12 +97,14 @@ func (e *entry) body(paper *paper) []string {
 	return plain(e.record.Text, paper.width)
 }
 
-// author says whose entry it is. What is not the agent's is the person's own, whatever
-// name their token has: nobody else can write here.
-func (e *entry) author() string {
+// author says whose entry it is. Where nobody else can write, what is not the agent's
+// is the person's own, whatever name their token has.
+func (e *entry) author(shared bool) string {
 	switch {
 	case e.record == nil && e.turn > 0, e.record != nil && e.record.Role == conversation.RoleAssistant:
 		return "agent"
+	case shared && e.record != nil && e.record.Asker != nil && e.record.Asker.Actor != "":
+		return printable.Line(e.record.Asker.Actor)
 	}
 	return "you"
 }

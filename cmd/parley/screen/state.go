@@ -141,6 +141,7 @@ func (s *state) opened(news opened) {
 		return
 	}
 	s.closed = news.info.State != conversation.StateOpen
+	s.transcript.paper.shared = news.info.Shared
 	for _, record := range slices.Backward(news.entries) {
 		s.admitted(s.transcript.admit(record), record)
 	}

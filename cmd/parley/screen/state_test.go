@@ -143,6 +143,8 @@ func (p *play) do(line string) []wish {
 		return s.update(tea.PasteMsg{Content: p.text(rest)})
 	case "opened": // N turns, more|all
 		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen}, entries: p.turns(number(0)), done: fields[1] == "all"})
+	case "shared": // N turns of a conversation of several people
+		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen, Shared: true}, entries: p.turns(number(0)), done: true})
 	case "history": // of one record as JSON
 		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen}, entries: []conversation.Record{p.record(rest)}, done: true})
 	case "read":
