@@ -33,6 +33,8 @@ func mark(record *conversation.Record) string {
 	switch record.Status {
 	case conversation.StatusInterrupted:
 		return "[interrupted]"
+	case conversation.StatusRestricted:
+		return "[you may not see this]"
 	case conversation.StatusRejected:
 		return "[not taken: " + why + "]"
 	case conversation.StatusFailed:
