@@ -103,7 +103,9 @@ func (e *entry) author(shared bool) string {
 	switch {
 	case e.record == nil && e.turn > 0, e.record != nil && e.record.Role == conversation.RoleAssistant:
 		return "agent"
-	case shared && e.record != nil && e.record.Asker != nil && e.record.Asker.Actor != "":
+	case shared && e.record != nil && e.record.Asker == nil:
+		return "somebody"
+	case shared && e.record != nil:
 		return printable.Line(e.record.Asker.Actor)
 	}
 	return "you"
