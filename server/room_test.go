@@ -122,15 +122,45 @@ func TestRoom(t *testing.T) {
 		t.Skip("a browser takes its time")
 	}
 	browser := browsertest.Start(t)
-	for name, test := range map[string]func(*testing.T, context.Context){
-		"link": testLink, "answer": testAnswer, "interrupt and stop": testInterrupt, "edit": testEdit, "reload": testReload, "tabs": testTabs,
-		"failures": testFailures, "lost line": testLostLine, "switching": testSwitching, "two thousand": testTwoThousand, "search": testSearch,
-		"hostile": testHostile, "long": testLong, "session's end": testSessionEnds, "closed": testClosed,
-		"contrast and scales": testLooks, "widths": testWidths, "shift": testNoShift, "keyboard": testKeyboard, "speaker": testSpeaker, "picture": testPicture,
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, context.Context)
+	}{ // the longest first, so that none is left alone at the end
+		{"two thousand", testTwoThousand},
+		{"lost line", testLostLine},
+		{"widths", testWidths},
+		{"tabs", testTabs},
+		{"shift", testNoShift},
+		{"long", testLong},
+		{"picture", testPicture},
+		{"link", testLink},
+		{"answer", testAnswer},
+		{"interrupt and stop", testInterrupt},
+		{"edit", testEdit},
+		{"reload", testReload},
+		{"failures", testFailures},
+		{"switching", testSwitching},
+		{"search", testSearch},
+		{"hostile", testHostile},
+		{"session's end", testSessionEnds},
+		{"closed", testClosed},
+		{"contrast and scales", testLooks},
+		{"keyboard", testKeyboard},
+		{"speaker", testSpeaker},
+		{"edits read back", testEditsReadBack},
+		{"same words", testSameWords},
+		{"focus", testFocus},
+		{"composing", testComposing},
+		{"waiting", testWaiting},
+		{"copy", testCopy},
+		{"titles", testTitles},
+		{"piles", testPiles},
+		{"told", testToldNotSent},
+		{"leaving", testLeaving},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, browser)
+			test.run(t, browser)
 		})
 	}
 }

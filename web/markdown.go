@@ -19,6 +19,7 @@ const (
 	maxMarkdownBytes = 64 << 10
 	maxMarks         = 4 << 10  // of one kind
 	maxCells         = 32 << 10 // of all tables, if the whole text were one
+	maxNested        = 32       // lists that begin on one line
 )
 
 // markdown knows tables, strikethrough and bare links, shows HTML as the text that
@@ -108,6 +109,13 @@ func Markdown(text string) (html string) {
 	return sanitizer.Sanitize(made.String())
 }
 
+// nests matches the lists and quotations that begin where a line does, and items
+// each of them.
+var (
+	nests = regexp.MustCompile(`^(?:[ \t]*(?:>|(?:[-+*]|[0-9]{1,9}[.)])[ \t]))+`)
+	items = regexp.MustCompile(`[-+*>.)]`)
+)
+
 // costly reports whether a text may have been written to keep a server busy.
 func costly(text string) bool {
 	for _, mark := range []string{"[", "*", "_", ">"} {
@@ -119,6 +127,9 @@ func costly(text string) bool {
 	for line := range strings.Lines(text) {
 		lines++
 		widest = max(widest, strings.Count(line, "|"))
+		if len(items.FindAllString(nests.FindString(line), maxNested+1)) > maxNested {
+			return true
+		}
 	}
 	return lines*widest > maxCells
 }

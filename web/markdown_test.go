@@ -42,11 +42,14 @@ func TestMarkdown(t *testing.T) {
 func TestMarkdownIsBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"a long text": strings.Repeat("a ", maxMarkdownBytes), "brackets": strings.Repeat("[a](", 8<<10), "emphasis": strings.Repeat("*a_ ", 8<<10),
-		"quotations": strings.Repeat("> ", 8<<10), "a wide table": strings.Repeat("|a", 4<<10) + "\n" + strings.Repeat("|-", 4<<10) + "\n" + strings.Repeat("a\n", 16<<10),
+		"quotations": strings.Repeat("> ", 8<<10), "lists": "a\n\n" + strings.Repeat("+ ", 30<<10), "numbered lists": strings.Repeat("1. > ", 4<<10), "a wide table": strings.Repeat("|a", 4<<10) + "\n" + strings.Repeat("|-", 4<<10) + "\n" + strings.Repeat("a\n", 16<<10),
 	} {
 		if got := Markdown(text); got != "" {
 			t.Errorf("of %s, %d bytes, %d bytes of HTML are made; want it shown as text", name, len(text), len(got))
 		}
+	}
+	if got := Markdown("a\n\n" + strings.Repeat("-", 200) + "\n\n- > 1. b"); !strings.Contains(got, "<hr>") || !strings.Contains(got, "<ol>") {
+		t.Errorf("a rule and a list in a quotation in a list are made %q", got)
 	}
 	table := "|a|b|\n|-|-|\n" + strings.Repeat("|1|2|\n", 2000)
 	if got := strings.Count(Markdown(table), "<tr>"); got != 2001 {

@@ -145,6 +145,15 @@ func (p *Page) Enter(modifiers ...chromedp.Modifier) {
 	}
 }
 
+// Paste puts what the clipboard has where the focus is.
+func (p *Page) Paste() {
+	p.t.Helper()
+	key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "v", Code: "KeyV", Commands: []string{"paste"}}
+	if _, err := chromedp.Call(p.ctx, input.DispatchKeyEvent, key); err != nil {
+		p.t.Fatalf("paste: %v", err)
+	}
+}
+
 // Resize gives the window another size, and returns when the page was painted in
 // it.
 func (p *Page) Resize(width, height int64) {

@@ -2,16 +2,20 @@
 
 const $ = (id) => document.getElementById(id);
 
+// composes reports whether a key belongs to a word that is being composed. Safari
+// sends the Enter that ends it when the composition is over, as key 229.
+const composes = (e) => e.isComposing || e.keyCode === 229;
+
 export class Composer {
   // send(text, editOf) is called with what is to be said, stop() for an answer that
   // is to end.
   constructor({ send, stop }) {
     Object.assign(this, { text: $("text"), edited: null, drafts: new Map(), id: "" });
     this.text.addEventListener("keydown", (e) => {
-      if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); this.submit(send); }
+      if (e.key === "Enter" && !e.shiftKey && !composes(e)) { e.preventDefault(); this.submit(send); }
       if (e.key === "Escape" && this.edited) this.edit(null);
     });
-    this.text.addEventListener("input", () => { this.advise(""); this.fit(); });
+    this.text.addEventListener("input", () => { this.sent = false; this.advise(""); this.fit(); });
     $("composer").addEventListener("submit", (e) => { e.preventDefault(); this.submit(send); });
     $("editing").querySelector("button").addEventListener("click", () => this.edit(null));
     $("stop").addEventListener("click", stop);
@@ -23,6 +27,7 @@ export class Composer {
     this.drafts.set(this.id, this.text.value);
     this.id = id;
     this.draft(this.drafts.get(id) ?? "");
+    this.sent = false;
     this.answering(false);
     this.close("");
   }
@@ -32,7 +37,8 @@ export class Composer {
 
   submit(send) {
     const text = this.text.value;
-    if (!text.trim()) return this.advise("Write something first.");
+    if (!text.trim()) return this.advise(this.sent ? "" : "Write something first."); // twice is once
+    this.sent = true;
     const editOf = this.edited?.ord;
     if (this.edited) this.edit(null);
     else this.draft("");
@@ -64,7 +70,6 @@ export class Composer {
   answering(yes) {
     if (!yes && document.activeElement === $("stop")) this.text.focus();
     $("stop").hidden = !yes;
-    $("stop").disabled = false;
   }
 
   // close says why nothing can be said here; "" opens it again.

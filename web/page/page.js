@@ -49,6 +49,7 @@ function shut(text) {
   $("room").hidden = true;
   $("door").hidden = false;
   $("door-text").textContent = text;
+  $("door").focus();
 }
 
 // open shows the room to who is there. Nobody meets in it what another one left.
@@ -67,7 +68,7 @@ function open(identity) {
 function build() {
   const changed = () => { threads.load(); tabs.postMessage("list"); };
   threads = new Threads($("list"), $("list-note"), $("search"), () => talk.name(threads.titleOf(talk.room.id)));
-  talk = new Talk(me, new Outbox(changed), {
+  talk = new Talk(me, new Outbox(me, changed), {
     started: (id) => { history.replaceState(null, "", "#/c/" + id); threads.load(id); },
     said: changed,
   });
@@ -89,8 +90,10 @@ function showMenu(shown) {
   $("room").classList.toggle("menu", shown);
   $("menu").setAttribute("aria-expanded", String(shown));
   $("talk").inert = shown;
+  if (!shown && narrow.matches && $("threads").contains(document.activeElement)) $("scroll").focus({ preventScroll: true });
 }
 
+const narrow = matchMedia("(max-width: 46rem)");
 const menuShown = () => $("room").classList.contains("menu");
 
 whenGone(() => { if (!$("room").hidden) shut(`Your session is over. ${how} again.`); });
@@ -102,7 +105,7 @@ addEventListener("hashchange", go);
 addEventListener("beforeunload", (e) => { if (talk?.outbox.unsent()) e.preventDefault(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) threads?.load(); });
 document.addEventListener("keydown", (e) => { if (e.key === "Escape" && menuShown()) { showMenu(false); $("menu").focus(); } });
-matchMedia("(max-width: 46rem)").addEventListener("change", () => showMenu(false));
+narrow.addEventListener("change", () => showMenu(false));
 $("menu").addEventListener("click", (e) => { e.stopPropagation(); showMenu(true); $("new").focus(); });
 $("room").addEventListener("click", (e) => { if (menuShown() && (!e.target.closest("#threads") || e.target.closest("a"))) showMenu(false); });
 $("skip").addEventListener("click", () => { showMenu(false); $("text").focus(); });
@@ -113,6 +116,7 @@ $("leave").addEventListener("click", async () => {
   } catch (err) {
     if (err.status !== 401) return void ($("list-note").textContent = wordsOf(err));
   }
+  talk.outbox.forget();
   shut(`You are logged out. ${how} again.`);
   tabs.postMessage("gone");
 });

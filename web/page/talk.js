@@ -2,7 +2,7 @@
 // person says.
 import { ask, conversation, persist } from "/api.js";
 import { Composer } from "/composer.js";
-import { Entry, entryOf } from "/entry.js";
+import { entryOf } from "/entry.js";
 import { Live } from "/live.js";
 import { Scroll } from "/scroll.js";
 import { Speaker } from "/speaker.js";
@@ -34,6 +34,8 @@ export class Talk {
     this.stream = this.live = null;
     this.left = new AbortController();
     this.seen = new Set();
+    this.drawn = new Map(); // elements by the ord of their record
+    this.replaced = new Set(); // the ords of what was said anew
     this.before = null; // the cursor of what is older; null if there is nothing
   }
 
@@ -64,7 +66,9 @@ export class Talk {
       $("older").textContent = "";
       const records = this.page(newest);
       this.entries.append(...records.map((r) => this.draw(r)));
-      for (const record of records.toReversed()) if (record.role === "user") this.room.settle(record);
+      for (const record of records) if (record.role === "user") this.room.settle(record);
+      this.room.pass(this.before ? records[0]?.ord : 0);
+      this.outbox.keep();
       for (const sent of this.room.pending) { this.entries.append(sent.entry.element); this.told(sent); }
       $("empty").hidden = this.entries.childElementCount > 0;
       const last = records.at(-1);
@@ -122,8 +126,15 @@ export class Talk {
 
   draw(record) {
     this.seen.add(record.cursor);
-    if (record.editOf) this.entries.querySelector(`[data-ord="${record.editOf}"]`)?.classList.add("old");
-    return entryOf(record, this.me, (r) => this.composer.edit(r)).element;
+    this.room.heard = Math.max(this.room.heard, record.ord ?? 0);
+    const { element } = entryOf(record, this.me, (r) => this.composer.edit(r));
+    if (record.ord) this.drawn.set(record.ord, element);
+    if (record.editOf && record.status !== "rejected") {
+      this.replaced.add(record.editOf);
+      this.drawn.get(record.editOf)?.classList.add("old");
+    }
+    element.classList.toggle("old", this.replaced.has(record.ord)); // the edit may have been drawn first
+    return element;
   }
 
   // put puts an element where what is on record ends.
@@ -147,7 +158,10 @@ export class Talk {
     $("empty").hidden = true;
     if (record.role === "user") {
       this.room.settle(record)?.entry.element.remove();
-      this.put(this.draw(record));
+      this.outbox.keep();
+      const element = this.draw(record);
+      this.put(element);
+      if (record.status === "rejected") this.warn(element);
       if (record.turn === 1) this.name(record.text);
       if (record.status === "accepted") this.answer(record.turn);
     } else {
@@ -155,10 +169,15 @@ export class Talk {
       if (this.live?.turn === record.turn) this.silence(element);
       else this.put(element);
       this.speaker.end(record.text ?? "");
-      if (record.status !== "complete") this.speaker.say(`${element.querySelector(".mark").textContent}. ${element.querySelector(".why").textContent}`);
+      if (record.status !== "complete") this.warn(element);
     }
     this.said();
     this.scroll.changed();
+  }
+
+  // warn tells a screen reader what an entry says of its state.
+  warn(element) {
+    this.speaker.say(`${element.querySelector(".mark").textContent}. ${element.querySelector(".why").textContent}`);
   }
 
   // answer shows that an answer is awaited.
@@ -187,11 +206,8 @@ export class Talk {
   }
 
   send(text, editOf) {
-    const entry = new Entry("user", "You");
-    entry.say(text);
     $("empty").hidden = true;
-    this.entries.append(entry.element);
-    this.outbox.send(this.room, text, editOf, entry);
+    this.entries.append(this.outbox.send(this.room, text, editOf).element);
     this.scroll.follow();
   }
 
@@ -211,9 +227,11 @@ export class Talk {
       setTimeout(() => { if (room.pending.includes(sent) && stream === this.stream) stream?.open(); }, patience);
     }
     if (sent.state !== "not sent") return;
+    this.warn(sent.entry.element);
     sent.entry.tools.replaceChildren();
     sent.entry.offer("Take back", () => {
       this.room.drop(sent);
+      this.outbox.keep();
       sent.entry.element.remove();
       this.composer.draft([sent.text, $("text").value].filter(Boolean).join("\n"));
       $("text").focus();
@@ -222,12 +240,13 @@ export class Talk {
 
   async stop() {
     if (!this.live) return;
-    $("stop").disabled = true;
+    if (this.stopping === this.live.turn) return;
+    this.stopping = this.live.turn;
     try {
       await ask("POST", conversation(this.room.id) + "/stop", { turn: this.live.turn });
     } catch (err) {
       this.composer.advise(wordsOf(err));
-      $("stop").disabled = false;
+      this.stopping = 0;
     }
   }
 

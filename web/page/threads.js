@@ -7,6 +7,9 @@ const pageSize = 50;
 const mostSearched = 2000; // conversations whose titles are looked at
 const forever = new AbortController().signal;
 
+// fold makes texts alike that people take for the same.
+const fold = (text) => text.normalize("NFKC").toLocaleLowerCase();
+
 export class Threads {
   // shown() is called when the list has changed.
   constructor(list, note, search, shown) {
@@ -63,8 +66,8 @@ export class Threads {
   // show draws the list as it is, or what of it has the words that are sought. An
   // item stays the same element, and has the focus still if it had it.
   show() {
-    const words = this.search.value.trim().toLocaleLowerCase();
-    const shown = words ? this.all.filter((c) => c.title.toLocaleLowerCase().includes(words)) : this.all;
+    const words = fold(this.search.value.trim());
+    const shown = words ? this.all.filter((c) => fold(c.title).includes(words)) : this.all;
     const focus = document.activeElement;
     shown.forEach((c, i) => {
       const item = this.draw(c);
@@ -82,7 +85,8 @@ export class Threads {
     if (words && !this.done && this.all.length < mostSearched) {
       this.note.textContent = "Searching …";
       this.more();
-    } else if (words && !found) this.note.textContent = "No title has these words.";
+    } else if (words && !this.done) this.note.textContent = `Only the titles of the ${this.all.length} newest conversations were searched.`;
+    else if (words && !found) this.note.textContent = "No title has these words.";
     else this.note.textContent = this.all.length ? "" : "No conversations yet.";
   }
 

@@ -46,11 +46,11 @@ export function wordsOf(err) {
   return "Something went wrong.";
 }
 
-// shorten makes a title of a text. It holds nothing that turns the direction of
-// what stands beside it.
+// shorten makes a title of a text. It holds something that can be seen, and nothing
+// that turns the direction of what stands beside it.
 export function shorten(text) {
-  const plain = text.slice(0, 400).replace(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "").replace(/\s+/g, " ");
-  return [...plain].slice(0, 80).join("").trim() || "Conversation";
+  const plain = text.slice(0, 400).replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "").replace(/\s+/g, " ");
+  return /[^\p{C}\p{Z}\p{M}]/u.test(plain) ? [...plain].slice(0, 80).join("").trim() : "Conversation";
 }
 
 export function sameIdentity(a, b) {
