@@ -68,13 +68,29 @@ func (c *Client) Start(ctx context.Context) (id string, err error) {
 	return answer.ID, err
 }
 
+// StartShared starts a conversation in which others may take part, see
+// [Client.AddParticipant] (C-33.1), and returns its id.
+//
+// Errors: conversation.ErrForbidden where the server does not let the caller.
+func (c *Client) StartShared(ctx context.Context) (id string, err error) {
+	var answer struct {
+		ID string `json:"id"`
+	}
+	kind := struct {
+		Shared bool `json:"shared"`
+	}{true}
+	err = c.post(ctx, "conversations", kind, &answer)
+	return answer.ID, err
+}
+
 // Send says something and returns the message's id: the message's own, or a
 // random one if it has none. It tries again by itself, as [Persist] does: under its
 // id a message is delivered once, however often it is sent (T26, T27). The id is
 // returned with an error too, since the message may have arrived. Where the server
 // lets messages cut in, it ends the turn that runs (C-14.21).
 //
-// Errors: conversation.ErrNotFound, ErrClosed, ErrInvalidTurn, ErrQueueFull.
+// Errors: conversation.ErrNotFound, ErrClosed, ErrInvalidTurn, ErrQueueFull,
+// ErrDelegationUnsupported.
 func (c *Client) Send(ctx context.Context, id string, m conversation.Message) (messageID string, err error) {
 	if m.ID == "" {
 		m.ID = kernel.NewID()
@@ -103,7 +119,8 @@ func (c *Client) Stop(ctx context.Context, id string, turn int) error {
 
 // Close asks a conversation to end. Closing one that is over is no error.
 //
-// Errors: conversation.ErrNotFound, ErrQueueFull.
+// Errors: conversation.ErrNotFound, ErrQueueFull, ErrForbidden for who takes part
+// in a shared one and does not manage it.
 func (c *Client) Close(ctx context.Context, id string) error {
 	return c.post(ctx, of(id)+"/close", struct{}{}, new(struct{}))
 }
@@ -157,11 +174,16 @@ func (c *Client) List(ctx context.Context, cursor string, limit int) (page conve
 func of(id string) string { return "conversations/" + url.PathEscape(id) }
 
 func (c *Client) post(ctx context.Context, path string, body, answer any) error {
+	return c.change(ctx, http.MethodPost, path, body, answer)
+}
+
+// change sends a request with a body. Where the answer has none, answer is nil.
+func (c *Client) change(ctx context.Context, method, path string, body, answer any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadRequest, err)
 	}
-	r, err := c.request(ctx, http.MethodPost, path, nil, bytes.NewReader(data))
+	r, err := c.request(ctx, method, path, nil, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
@@ -204,7 +226,10 @@ func (c *Client) do(r *http.Request, answer any) error {
 	if err != nil {
 		return err
 	}
-	if len(data) > maxAnswerBytes || json.Unmarshal(data, answer) != nil {
+	if answer == nil && len(data) == 0 {
+		return nil
+	}
+	if answer == nil || len(data) > maxAnswerBytes || json.Unmarshal(data, answer) != nil {
 		return ErrProtocol
 	}
 	return nil

@@ -70,6 +70,7 @@ func (e *Error) Unwrap() error {
 
 var sentinels = []*fault.Error{
 	conversation.ErrClosed, conversation.ErrQueueFull, conversation.ErrTooManyReaders, conversation.ErrInvalidCursor,
+	conversation.ErrDelegationUnsupported, conversation.ErrInvalidParticipant, conversation.ErrTooManyParticipants, conversation.ErrOwnerStays,
 	ErrUnauthorized, ErrForbidden, ErrBadRequest, ErrTooLarge, ErrTooMany, ErrInternal, ErrUnavailable,
 }
 
@@ -79,10 +80,16 @@ var turnFaults = []conversation.TurnFault{
 	conversation.EditOfBad, conversation.TurnBad,
 }
 
+// notPermitted is the reason of a 403 that is the conversation's own refusal, and
+// not the door's.
+const notPermitted = "not-permitted"
+
 func (e *Error) sentinel() *fault.Error {
 	switch {
 	case e.Code == "not found":
 		return conversation.ErrNotFound
+	case e.Code == ErrForbidden.Code && e.Reason == notPermitted:
+		return conversation.ErrForbidden
 	case e.Code == ErrBadRequest.Code && slices.Contains(turnFaults, conversation.TurnFault(e.Reason)):
 		return conversation.ErrInvalidTurn
 	case e.Code == "method not allowed", e.Code == "unsupported media type": // of a client that is not this one

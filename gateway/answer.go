@@ -21,18 +21,29 @@ var refusals = []struct {
 	err    error
 	status int
 	code   string
+	reason string
 }{
-	{conversation.ErrNotFound, http.StatusNotFound, "not found"},
-	{conversation.ErrClosed, http.StatusConflict, conversation.ErrClosed.Code},
-	{conversation.ErrQueueFull, http.StatusTooManyRequests, conversation.ErrQueueFull.Code},
-	{conversation.ErrTooManyReaders, http.StatusTooManyRequests, conversation.ErrTooManyReaders.Code},
-	{conversation.ErrInvalidCursor, http.StatusBadRequest, conversation.ErrInvalidCursor.Code},
-	{kernel.ErrClosed, http.StatusServiceUnavailable, "unavailable"},
-	{journal.ErrClosed, http.StatusServiceUnavailable, "unavailable"},
-	{journal.ErrPoisoned, http.StatusServiceUnavailable, "unavailable"},
-	{context.Canceled, http.StatusServiceUnavailable, "unavailable"}, // nobody reads it
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "unavailable"},
+	{conversation.ErrNotFound, http.StatusNotFound, "not found", ""},
+	{conversation.ErrForbidden, http.StatusForbidden, "forbidden", ReasonNotPermitted},
+	{conversation.ErrDelegationUnsupported, http.StatusForbidden, conversation.ErrDelegationUnsupported.Code, ""},
+	{conversation.ErrInvalidParticipant, http.StatusBadRequest, conversation.ErrInvalidParticipant.Code, ""},
+	{conversation.ErrTooManyParticipants, http.StatusConflict, conversation.ErrTooManyParticipants.Code, ""},
+	{conversation.ErrOwnerStays, http.StatusConflict, conversation.ErrOwnerStays.Code, ""},
+	{conversation.ErrClosed, http.StatusConflict, conversation.ErrClosed.Code, ""},
+	{conversation.ErrQueueFull, http.StatusTooManyRequests, conversation.ErrQueueFull.Code, ""},
+	{conversation.ErrTooManyReaders, http.StatusTooManyRequests, conversation.ErrTooManyReaders.Code, ""},
+	{conversation.ErrInvalidCursor, http.StatusBadRequest, conversation.ErrInvalidCursor.Code, ""},
+	{kernel.ErrClosed, http.StatusServiceUnavailable, "unavailable", ""},
+	{journal.ErrClosed, http.StatusServiceUnavailable, "unavailable", ""},
+	{journal.ErrPoisoned, http.StatusServiceUnavailable, "unavailable", ""},
+	{context.Canceled, http.StatusServiceUnavailable, "unavailable", ""}, // nobody reads it
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "unavailable", ""},
 }
+
+// ReasonNotPermitted is the reason of a 403 that is told to somebody who takes
+// part, and may not do this (C-33.12). The other reasons are those of requests
+// that no caller could make better.
+const ReasonNotPermitted = "not-permitted"
 
 // explain turns an error into what the caller may see of it. What is hidden
 // behind an errorId goes to OnError (C-29.10).
@@ -45,7 +56,7 @@ func (g *Gateway) explain(err error) *Refusal {
 	}
 	for _, r := range refusals {
 		if errors.Is(err, r.err) {
-			return &Refusal{Status: r.status, Code: r.code}
+			return &Refusal{Status: r.status, Code: r.code, Reason: r.reason}
 		}
 	}
 	if g.client.Runtime().Err() != nil { // the store has failed; the process is about to end
@@ -101,6 +112,13 @@ func (x *exchange) answer(status int, value any) error {
 	data := encode(value)
 	x.started = true
 	write(x.w, status, data)
+	return nil
+}
+
+// nothing answers a request whose success says all.
+func (x *exchange) nothing() error {
+	x.started = true
+	x.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

@@ -7,12 +7,20 @@ import (
 	"github.com/parley-run/parley/journal"
 )
 
-// start is POST /v1/conversations. The server mints the id (C-29.1).
+// start is POST /v1/conversations. The server mints the id (C-29.1). Others may
+// take part in a conversation only where the body says so (C-29.14).
 func (g *Gateway) start(x *exchange) error {
-	if _, err := decodeOptional[struct{}](x.body); err != nil {
+	kind, err := decodeOptional[struct {
+		Shared bool `json:"shared"`
+	}](x.body)
+	if err != nil {
 		return err
 	}
-	id, err := g.client.Start(x.r.Context(), x.caller, "")
+	start := g.client.Start
+	if kind.Shared {
+		start = g.client.StartShared
+	}
+	id, err := start(x.r.Context(), x.caller, "")
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ type exchange struct {
 	r       *http.Request
 	caller  *identity.Principal // nil: nobody
 	id      string              // of the conversation, as the path names it
-	body    []byte              // of a POST
+	body    []byte              // of a request that changes something
 	started bool                // the answer's head is written
 }
 
@@ -170,7 +170,7 @@ func (g *Gateway) judge(x *exchange) error {
 		return err
 	}
 	var wait time.Duration
-	if x.r.Method == http.MethodPost {
+	if x.r.Method == http.MethodPost || x.r.Method == http.MethodDelete {
 		wait = g.posts.count(x.key()) // it counts first, and answers behind the authorization (C-31.7)
 		var err error
 		if x.body, err = readBody(x.w, x.r); err != nil {

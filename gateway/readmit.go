@@ -38,6 +38,19 @@ func (s *stream) readmit() error {
 	return nil
 }
 
+// permit asks whether the caller still takes part in a shared conversation, right
+// before an entry of it is written, or a word (C-37.10). Who does not is told what a
+// revoked caller is.
+func (s *stream) permit() error {
+	if !s.shared {
+		return nil
+	}
+	if err := s.tail.Permit(s.x.r.Context()); err != nil {
+		return &unadmitted{err}
+	}
+	return nil
+}
+
 // unadmitted says that nothing more is written, because of the error.
 type unadmitted struct{ error }
 

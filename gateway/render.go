@@ -3,7 +3,8 @@ package gateway
 import "github.com/parley-run/parley/conversation"
 
 // rendered is an entry for a client that shows HTML: whole answers of the model
-// have it beside their text (C-30.13). What a person said has none, ever.
+// have it beside their text (C-30.13). What a person said has none, ever, nor has
+// an entry that the reader is not cleared for, which has no text (C-37.3).
 type rendered struct {
 	conversation.Record
 	HTML string `json:"html,omitzero"`

@@ -22,6 +22,10 @@ var routes = map[string]methods{
 	"conversations/*/close":   {http.MethodPost: (*Gateway).close},
 	"conversations/*/history": {http.MethodGet: (*Gateway).history},
 	"conversations/*/events":  {http.MethodGet: (*Gateway).events},
+	"conversations/*/waiting": {http.MethodGet: (*Gateway).waiting},
+	"conversations/*/participants": {
+		http.MethodGet: (*Gateway).participants, http.MethodPost: (*Gateway).addParticipant, http.MethodDelete: (*Gateway).removeParticipant,
+	},
 }
 
 // Patterns lists the routes as [http.ServeMux] writes them, such as

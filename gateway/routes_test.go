@@ -8,9 +8,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/kernel"
 )
 
@@ -128,6 +130,10 @@ var perID = []struct{ method, suffix, body, badSuffix, badBody string }{
 	{"POST", "/turns", `{"text":"hello"}`, "/turns", `{"text":`},
 	{"POST", "/stop", `{"turn":1}`, "/stop", `{"turn":"x"`},
 	{"POST", "/close", `{}`, "/close", `[`},
+	{"GET", "/waiting", "", "/waiting?x=%zz", ""},
+	{"GET", "/participants", "", "/participants?x=%zz", ""},
+	{"POST", "/participants", `{"tenant":"acme","actor":"cal"}`, "/participants", `{"actor":`},
+	{"DELETE", "/participants", `{"tenant":"acme","actor":"cal"}`, "/participants", `{}`},
 }
 
 // No route of a conversation is left out of the tables over routes and callers.
@@ -148,12 +154,21 @@ func TestTablesKnowRoutes(t *testing.T) {
 // C-29.9, C-29.11, C-23.7, T83, T84, T87, SSE-58, checks 3 and 6: a missing conversation, a
 // foreign one, one with an id that cannot be, and an unknown path get the same
 // answer byte for byte, however well formed the request is.
-func TestNotFoundIsUniform(t *testing.T) {
-	w := newWorld(t)
+func TestNotFoundIsUniform(t *testing.T) { synctest.Test(t, notFoundIsUniform) }
+
+func notFoundIsUniform(t *testing.T) {
+	w := newRoomWorld(t, "otherwise\n  reply")
 	id := w.start()
 	w.say(id, "hello")
 	closed := w.start()
 	w.end(closed)
+	left := w.room(bob, evil) // they took part in it
+	w.say(left, "hello")
+	for _, who := range []*identity.Principal{bob, evil} {
+		if err := w.client.RemoveParticipant(t.Context(), ann, left, who.Identity); err != nil {
+			t.Fatal(err)
+		}
+	}
 	render := func(method, path, token, body string) string {
 		r := request(method, path, token, body)
 		r.Header.Set("Last-Event-ID", "0.0")
@@ -173,9 +188,10 @@ func TestNotFoundIsUniform(t *testing.T) {
 		}
 	}
 	ids := map[string]string{
-		"a foreign one": id, "a foreign closed one": closed, "a missing one": kernel.NewID(),
-		"a stream of the journal": "inbox:" + id, "a generation": id + "~1", "a long one": strings.Repeat("x", 4000), "dots": "..",
+		"a foreign one": id, "a foreign closed one": closed, "one of theirs, once": left, "a shared one": w.room(), "a missing one": kernel.NewID(),
+		"a stream of the journal": "inbox:" + id, "a roster": conversation.ParticipantsPrefix + left, "a generation": id + "~1", "a long one": strings.Repeat("x", 4000), "dots": "..",
 	}
+	synctest.Wait()
 	before := w.store.Counts().Appends
 	for _, route := range perID {
 		for _, token := range []string{"bob@acme", "ann@evil"} {

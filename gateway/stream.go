@@ -121,6 +121,7 @@ func (g *Gateway) prepare(x *exchange) (*stream, error) {
 	if err != nil || nothing {
 		return nil, err
 	}
+	s.shared = info.Shared
 	s.add(frame{event: eventStatus, retry: between(2*time.Second, 5*time.Second), data: opening{info, now()}}) // C-30.1
 	ready = true
 	return s, nil
@@ -169,6 +170,7 @@ type stream struct {
 	pipe    *pipe
 	tail    *conversation.Tail
 	live    *conversation.Live
+	shared  bool                // the caller may cease to take part at any time
 	renders bool                // whole answers have HTML beside their text
 	words   *conversation.Piece // live, that are not written yet
 	turn    int                 // theirs, or that of the last ones
@@ -253,6 +255,9 @@ func (s *stream) deliver() error {
 
 func (s *stream) deliverEntries() error {
 	for i, entry := range s.news.Entries {
+		if err := s.permit(); err != nil {
+			return err
+		}
 		s.news.Entries[i] = conversation.Record{} // it is in the frames now, which may take long to write
 		f := frame{event: eventMessage, id: entry.Cursor.String(), data: entry}
 		if s.renders {
@@ -262,7 +267,8 @@ func (s *stream) deliverEntries() error {
 		if entry.Role == conversation.RoleAssistant {
 			s.supersede(entry.Turn)
 		}
-		if len(s.frames) >= frameBytes {
+		if len(s.frames) >= frameBytes || s.shared { // what was permitted does not wait
+
 			if err := s.flush(); err != nil {
 				return err
 			}
@@ -286,6 +292,11 @@ func (s *stream) speak() error {
 			s.turn = s.words.Turn
 			s.news.More = true
 			return nil
+		}
+		if s.shared {
+			if err := aside(s.permit); err != nil {
+				return err
+			}
 		}
 		words := s.words.Encoded(frameAside)
 		s.count(event(s.words.Kind))

@@ -82,7 +82,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("status %d, header (-want +got):\n%s", response.StatusCode, diff)
 	}
 	first := r.expect(t, eventStatus)
-	status := regexp.MustCompile(`^{"id":"` + id + `","state":"open","turns":1,"time":"([-0-9]{10}T[:0-9]{8}(?:\.[0-9]{1,3})?Z)"}$`).FindStringSubmatch(first.data)
+	status := regexp.MustCompile(`^{"id":"` + id + `","state":"open","turns":1,"shared":false,"time":"([-0-9]{10}T[:0-9]{8}(?:\.[0-9]{1,3})?Z)"}$`).FindStringSubmatch(first.data)
 	if status == nil || first.id != "" || first.retry == "" {
 		t.Fatalf("status: %+v", first)
 	}
@@ -104,7 +104,7 @@ func TestStream(t *testing.T) {
 	}
 	w.end(id)
 	closed := r.expect(t, eventClosed)
-	if closed.data != `{"id":"`+id+`","state":"closed","turns":8}` || closed.id != "" {
+	if closed.data != `{"id":"`+id+`","state":"closed","turns":8,"shared":false}` || closed.id != "" {
 		t.Errorf("closed: %+v", closed)
 	}
 	r.ended(t)

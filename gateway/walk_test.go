@@ -37,6 +37,8 @@ func TestContract(t *testing.T) {
 		{"bodies and queries", (*walk).requests},
 		{"records and states", (*walk).records},
 		{"words", (*walk).words},
+		{"people", (*walk).people},
+		{"what people may see", (*walk).clearances},
 		{"ends of streams", (*walk).ends},
 	} {
 		t.Run(step.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { step.step(&walk{c}, t) }) })
@@ -57,7 +59,9 @@ func (c *walk) in(w *world) *world {
 
 // each is a good request to each operation, of ann's.
 func (c *walk) each(t *testing.T, id func() string, visit func(operation string, r *http.Request)) {
-	bodies := map[string]string{"turns": `{"text":"hello","messageId":"m"}`, "stop": `{"turn":1}`}
+	bodies := map[string]string{
+		"turns": `{"text":"hello","messageId":"m"}`, "stop": `{"turn":1}`, "participants": `{"tenant":"acme","actor":"bob"}`,
+	}
 	for _, operation := range c.Operations() {
 		method, path, _ := strings.Cut(operation, " ")
 		if strings.HasPrefix(path, "/v1/") {
@@ -87,15 +91,16 @@ func (c *walk) routes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := c.in(newWorld(t, func(_ *kernel.Config, c *Config) { c.Edge = edge }))
-	want := map[string]int{"GET": 200, "POST": 202, "POST /v1/conversations": 201}
+	w := c.in(newRoomWorld(t, "otherwise\n  reply", func(_ *kernel.Config, c *Config) { c.Edge = edge }))
+	start := func() string { return w.room() }
+	want := map[string]int{"GET": 200, "POST": 202, "DELETE": 204, "POST /v1/conversations": 201, "POST /v1/conversations/{id}/participants": 204}
 	left := map[string]bool{}
 	for path, methods := range routes {
 		for method := range methods {
 			left[method+" /v1/"+strings.Replace(path, "*", "{id}", 1)] = true
 		}
 	}
-	c.each(t, w.start, func(operation string, r *http.Request) {
+	c.each(t, start, func(operation string, r *http.Request) {
 		r.Header.Set("Origin", page)
 		status, ok := want[operation]
 		if !ok {
@@ -147,7 +152,7 @@ func (c *walk) doors(t *testing.T) {
 		if r.URL.Path != "/v1/conversations" {
 			refused(func(r *http.Request) { r.Header.Set("Authorization", "Bearer bob@acme") }, 404)
 		}
-		if r.Method == "POST" {
+		if changes(r) {
 			refused(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415)
 			refused(func(r *http.Request) {
 				r.Body = io.NopCloser(strings.NewReader(strings.Repeat(" ", MaxBodyBytes+1)))
@@ -160,12 +165,15 @@ func (c *walk) doors(t *testing.T) {
 	w.answers(request("POST", "http://parley.example/v1/conversations/"+closed+"/turns", "ann@acme", `{"text":"late"}`), 409)
 }
 
+// changes reports whether a request has a body.
+func changes(r *http.Request) bool { return r.Method == "POST" || r.Method == "DELETE" }
+
 // failures: a fault of ours, and a server that ends.
 func (c *walk) failures(t *testing.T) {
 	broken := errors.New("broken")
 	for status, failure := range map[int]error{500: broken, 503: journal.ErrClosed} {
-		w := c.in(newWorld(t))
-		id := w.start()
+		w := c.in(newRoomWorld(t, "otherwise\n  reply"))
+		id := w.room()
 		synctest.Wait()
 		w.store.OnRead(func(string) error { return failure })
 		w.store.Before(func(int, []journal.Append) error { return failure })
@@ -178,7 +186,7 @@ func (c *walk) limits(t *testing.T) {
 	w := c.in(newWorld(t, func(_ *kernel.Config, c *Config) { c.PostsPerMinute = 1 }))
 	w.answers(request("POST", "/v1/conversations", "ann@acme", ""), 201)
 	c.each(t, w.start, func(_ string, r *http.Request) {
-		if r.Method == "POST" {
+		if changes(r) {
 			w.answers(r, 429)
 		}
 	})
@@ -213,11 +221,14 @@ func (c *walk) requests(t *testing.T) {
 	bodies := map[string][]string{
 		"/turns": {`{"text":""}`, `{"text":"` + strings.Repeat("a", 32001) + `"}`, `{"text":"a","messageId":"` + strings.Repeat("m", 257) + `"}`, `{"text":"a","editOf":0}`},
 		"/stop":  {`{"turn":0}`},
-		"/close": nil,
+		"/close": nil, "/participants": {`{}`, `{"actor":""}`, `{"actor":"` + strings.Repeat("a", 257) + `"}`},
 	}
 	for suffix, own := range bodies {
 		for _, body := range append(own, `{`, `[]`, `{"a":1,"a":1}`, "{\"text\":\"\xff\"}") {
 			w.answers(request("POST", path+suffix, "ann@acme", body), 400)
+			if suffix == "/participants" {
+				w.answers(request("DELETE", path+suffix, "ann@acme", body), 400)
+			}
 			if suffix == "/close" {
 				w.answers(request("POST", "/v1/conversations", "ann@acme", body), 400)
 			}

@@ -32,7 +32,8 @@ type world struct {
 	rt      *kernel.Runtime
 	client  *conversation.Client
 	gateway *Gateway
-	handler http.Handler // the gateway, exchanges held against the contract
+	shared  *conversation.Shared // nil: conversations have one owner
+	handler http.Handler         // the gateway, exchanges held against the contract
 
 	mu       sync.Mutex
 	logged   bytes.Buffer
@@ -100,7 +101,14 @@ func newLiveWorld(t testing.TB, text string) *world {
 
 func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conversation.Hub, change ...func(*kernel.Config, *Config)) *world {
 	t.Helper()
-	w := &world{t: t, store: store, reported: map[string]error{}}
+	return newWorldOf(t, store, text, hub, nil, change...)
+}
+
+// newWorldOf makes a world in which conversations may be shared, unless shared is
+// nil.
+func newWorldOf(t testing.TB, store *journaltest.Store, text string, hub *conversation.Hub, shared *conversation.Shared, change ...func(*kernel.Config, *Config)) *world {
+	t.Helper()
+	w := &world{t: t, store: store, shared: shared, reported: map[string]error{}}
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	keys, err := conversation.NewKeys([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
@@ -111,8 +119,11 @@ func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conver
 		t.Fatal(err)
 	}
 	dialogue := conversation.Config{
-		Keys: keys, Hub: hub, Log: log, Agent: agent.Definition{ID: "test", Model: played, Log: log},
+		Keys: keys, Hub: hub, Log: log, Agent: agent.Definition{ID: "test", Model: played, Log: log}, Shared: shared,
 		Settings: conversation.Settings{RotateEveryTurns: 3, MaxWindowTurns: 4},
+	}
+	if shared != nil {
+		dialogue.Agent.Tools = roomTools()
 	}
 	if hub != nil {
 		dialogue.BargeIn = conversation.InboxBargeIn(w.store)
@@ -141,7 +152,7 @@ func newWorldOn(t testing.TB, store *journaltest.Store, text string, hub *conver
 	}
 	t.Cleanup(w.rt.Close)
 	w.client, err = conversation.NewClient(conversation.ClientConfig{
-		Runtime: w.rt, Keys: keys, Hub: hub, RuntimePolicyIsOwnerScoped: true,
+		Runtime: w.rt, Keys: keys, Hub: hub, RuntimePolicyIsOwnerScoped: true, Shared: shared,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +244,7 @@ func request(method, url, token, body string) *http.Request {
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	if method == http.MethodPost {
+	if method == http.MethodPost || method == http.MethodDelete {
 		r.Header.Set("Content-Type", "application/json")
 		r.Body = io.NopCloser(strings.NewReader(body))
 		r.ContentLength = int64(len(body))
