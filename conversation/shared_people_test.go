@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,9 @@ func TestStrangersAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParty(t)
 		p.open()
+		if _, err := p.client.Start(t.Context(), ann, "own"); err != nil {
+			t.Fatal(err)
+		}
 		p.settle()
 		dan := person("acme", "dan")
 		for name, try := range map[string]func(id string) error{
@@ -100,18 +104,23 @@ func TestStrangersAreRefused(t *testing.T) {
 				return err
 			},
 		} {
-			var did [2]string
-			for i, id := range []string{"room", "no-such-room"} {
-				before := p.store.Counts()
+			var did []string
+			for _, id := range []string{"room", "own", "no-such-room"} {
+				before, reads := p.store.Counts(), []string{}
+				p.store.OnRead(func(stream string) error {
+					reads = append(reads, strings.ReplaceAll(stream, id, "ID"))
+					return nil
+				})
 				if err := try(id); err != error(ErrNotFound) {
 					t.Errorf("%s of a stranger to %s: %v, want ErrNotFound", name, id, err)
 				}
+				p.store.OnRead(nil)
 				counts := p.store.Counts().Since(before)
 				counts.EventsRead = 0 // of a conversation that is not there are none
-				did[i] = fmt.Sprintf("%+v", counts)
+				did = append(did, fmt.Sprintf("%v %+v", reads, counts))
 			}
-			if did[0] != did[1] {
-				t.Errorf("%s costs a stranger %s, and %s where there is no conversation", name, did[0], did[1])
+			if did[0] != did[2] || did[1] != did[2] {
+				t.Errorf("%s costs a stranger\n%s\nof a conversation of one owner\n%s\nand where there is none\n%s", name, did[0], did[1], did[2])
 			}
 		}
 	})
