@@ -53,7 +53,7 @@ func (a admission) judge(payload jsontext.Value, now time.Time) verdict {
 		v.Reason = ReasonMalformed
 	case b.ConversationID != a.conversation:
 		v.Reason = ReasonUnauthenticated
-	case !a.mayAsk(b.Asker):
+	case !a.mayAsk(b):
 		v.Reason = ReasonUnauthenticated
 	case a.replay.has(b.ID):
 		v.Reason = ReasonReplayed
@@ -63,13 +63,13 @@ func (a admission) judge(payload jsontext.Value, now time.Time) verdict {
 	return v
 }
 
-// mayAsk reports whether the asker could be somebody who may speak here: the
-// owner, or in a shared conversation anybody.
-func (a admission) mayAsk(asker *identity.Identity) bool {
+// mayAsk reports whether the envelope could be somebody's who may speak here: the
+// owner's or the house's own, and in a shared conversation anybody's (C-45.3).
+func (a admission) mayAsk(b body) bool {
 	if a.shared {
-		return a.genuine && asker != nil
+		return a.genuine && b.speaker() != nil
 	}
-	return sameAsker(asker, a.owner)
+	return b.Kind == KindNotice && b.For == nil || sameAsker(b.Asker, a.owner) && b.Kind != KindNotice
 }
 
 // sameAsker reports whether two identities are equal; nobody equals nobody.

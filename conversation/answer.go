@@ -123,12 +123,13 @@ func (s saying) run() (reply agent.Reply, err error) {
 		defer voice.end() // before the record of the turn is durable
 		scoped = scoped.With(voice.within)
 	}
-	text, err := taint.Reveal(s.asking.text, taint.OriginUser)
+	origin := s.asking.text.Origin()
+	text, err := taint.Reveal(s.asking.text, origin)
 	if err != nil {
 		return agent.Reply{}, err
 	}
 	return agent.Run(scoped, definition, agent.Request{
-		LoopID: loopID(s.asking.n), History: s.asking.history, Prompt: text, PromptOrigin: taint.OriginUser, Signal: s.signal,
+		LoopID: loopID(s.asking.n), History: s.asking.history, Prompt: text, PromptOrigin: origin, Signal: s.signal,
 	})
 }
 

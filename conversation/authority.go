@@ -28,13 +28,14 @@ type access struct {
 	*known
 	roster []Participant // of a shared conversation, without its owner
 	caller *identity.Principal
+	host   bool // it is the host itself that asks
 	client *Client
 }
 
 // by is on whose authority the runtime is called: the caller's own, or in a shared
 // conversation, whose participants are nobody to the kernel, the host's (C-34.4).
 func (a access) by() kernel.Caller {
-	if a.shared {
+	if a.shared || a.host {
 		return a.client.runtime.System()
 	}
 	return by(a.caller)

@@ -108,7 +108,7 @@ func (m membership) passes(kind Kind) bool { return m.Member && (kind != KindClo
 // membership asks the directory, again and again for a while where it does not
 // answer: the message was accepted, and no answer is a no (C-33.11).
 func (d *dialogue) membership(ctx context.Context, b body) (m membership) {
-	who := *b.Asker
+	who := *b.speaker()
 	if who == *d.owner {
 		return membership{Member: true, Manager: b.Kind == KindClose}
 	}

@@ -51,6 +51,9 @@ func (r cutRule) cuts(ctx context.Context, a Arrival) bool {
 	signed := func() bool {
 		return shaped && r.flow.config.Keys.verify(e) && b.ConversationID == r.conversation
 	}
+	if b.Kind == KindNotice && signed() {
+		return false // it queues (C-45.6)
+	}
 	if r.shared == nil {
 		if b.Kind == KindStop && sameAsker(b.Asker, r.owner) && signed() {
 			return *b.Turn == r.turn

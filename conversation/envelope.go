@@ -22,6 +22,8 @@ const (
 	KindUser  Kind = "user"  // a person says something
 	KindClose Kind = "close" // the conversation is to end
 	KindStop  Kind = "stop"  // a turn is to end (C-46)
+
+	KindNotice Kind = "notice" // the house says something (C-45)
 )
 
 // body is what the host signs: a message counts only inside one (C-12.1,
@@ -35,6 +37,21 @@ type body struct {
 	Asker          *identity.Identity `json:"asker,omitzero"`  // nil where the conversation is ownerless
 	EditOf         *int               `json:"editOf,omitzero"` // ord of an earlier user record (C-27.1)
 	Turn           *int               `json:"turn,omitzero"`   // of a stop: the number of the turn
+
+	// Of a notice: what it is about, and in a shared conversation for whom, and what
+	// its text has touched; nil classes are no statement (C-45.7, C-45.8).
+	Topic   NoticeTopic        `json:"topic,omitzero"`
+	For     *identity.Identity `json:"for,omitzero"`
+	Classes []string           `json:"classes,omitzero"`
+}
+
+// speaker is who takes part if the envelope counts: its asker, or for whom a
+// notice was made.
+func (b body) speaker() *identity.Identity {
+	if b.Kind == KindNotice {
+		return b.For
+	}
+	return b.Asker
 }
 
 // envelope is the wire form of a message (C-12.6).
@@ -140,6 +157,10 @@ func (e envelope) read() (b body, ok bool) {
 	}
 	ok = isSenderKey(b.ID) && 0 < b.IssuedAt && b.IssuedAt <= maxInteger
 	positive := func(n *int) bool { return n == nil || *n > 0 }
+	if b.Kind == KindNotice {
+		return b, ok && b.isNotice()
+	}
+	ok = ok && b.Topic == "" && b.For == nil && b.Classes == nil
 	switch b.Kind {
 	case KindUser:
 		ok = ok && b.Text != "" && positive(b.EditOf) && b.Turn == nil

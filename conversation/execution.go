@@ -47,7 +47,7 @@ func parseTurnOrder(input []byte) (turnOrder, error) {
 	if len(input) > kernel.MaxPayloadBytes || json.Unmarshal(input, &order, json.RejectUnknownMembers(true)) != nil ||
 		order.V != turnVersion || order.Generation < 0 || order.N <= 0 || order.Turn <= 0 || len(order.Shown) > maxCarriedTurns ||
 		!idPattern.MatchString(order.Conversation) || !isSenderKey(order.Message) ||
-		order.Asker.Validate() != nil || order.Owner.Validate() != nil || order.Text.Origin() != taint.OriginUser {
+		order.Asker.Validate() != nil || order.Owner.Validate() != nil || !isSaid(order.Text) {
 		return turnOrder{}, errTurnOrder
 	}
 	return order, nil

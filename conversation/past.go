@@ -125,7 +125,7 @@ func (p *past) heard(decided kernel.Decided) error {
 	if r.Status != StatusAccepted {
 		return nil
 	}
-	p.turn = &Turn{Turn: r.Turn, Ord: r.Ord, Asker: r.Asker, User: taint.Tainted(r.Text, taint.OriginUser)}
+	p.turn = &Turn{Turn: r.Turn, Ord: r.Ord, Asker: r.Asker, User: p.message.said()}
 	if r.EditOf > 0 {
 		edited := p.window.find(r.EditOf)
 		if edited == nil {

@@ -16,6 +16,7 @@ type Role string
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
+	RoleNotice    Role = "notice" // the house's own word (C-45.4)
 )
 
 // Status says what became of a message (C-15.5).
@@ -74,6 +75,9 @@ type Record struct {
 	Time    time.Time          `json:"time"`
 	Cursor  Cursor             `json:"cursor,omitzero"` // set by a reader, never recorded
 
+	// Topic says what a notice is about.
+	Topic NoticeTopic `json:"topic,omitzero"`
+
 	// Of an edit: the ord of the user record that it edits, and for display the
 	// number of that turn (C-27.7).
 	EditOf     int `json:"editOf,omitzero"`
@@ -102,7 +106,7 @@ func RecordOf(event journal.Event) (Record, bool) {
 		return Record{}, false
 	}
 	var record Record
-	if !recorded(event, &record) || record.Role != role || !record.valid() {
+	if !recorded(event, &record) || record.Role != role && (role != RoleUser || record.Role != RoleNotice) || !record.valid() {
 		return Record{}, false
 	}
 	record.Cursor = Cursor{}
@@ -141,10 +145,14 @@ func (r Record) valid() bool {
 	if r.Turn < 0 || r.Ord < 0 || r.EditOf < 0 || r.EditOfTurn < 0 || r.Time.IsZero() || r.Asker != nil && r.Asker.Validate() != nil || !validClasses(r.Classes) {
 		return false
 	}
+	if (r.Role == RoleNotice) != r.Topic.known() {
+		return false
+	}
+	asks := r.Role == RoleUser || r.Role == RoleNotice
 	switch {
-	case r.Role == RoleUser && r.Status == StatusRejected:
+	case asks && r.Status == StatusRejected:
 		return slices.Contains(rejections, r.Reason)
-	case r.Role == RoleUser && r.Status == StatusAccepted,
+	case asks && r.Status == StatusAccepted,
 		r.Role == RoleAssistant && (r.Status == StatusComplete || r.Status == StatusInterrupted):
 		return r.Turn > 0 && r.Reason == "" && r.ErrorID == ""
 	case r.Role == RoleAssistant && r.Status == StatusFailed:

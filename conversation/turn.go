@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/parley-run/parley/identity"
-	"github.com/parley-run/parley/taint"
 )
 
 // consume takes one envelope through admission and does what it asks for. It
@@ -80,8 +79,8 @@ func (d *dialogue) edited(b body) *Turn {
 // hear takes an admitted message into a turn, if it fits into the model's window
 // (C-20.5).
 func (d *dialogue) hear(n int, b body, v verdict) {
-	turn := Turn{Turn: d.seq + 1, Asker: b.Asker, User: taint.Tainted(b.Text, taint.OriginUser)}
-	user := Record{Turn: turn.Turn, Role: RoleUser, Status: StatusAccepted, Text: b.Text, Asker: b.Asker, Time: v.At}
+	turn := Turn{Turn: d.seq + 1, Asker: b.speaker(), User: b.said()}
+	user := Record{Turn: turn.Turn, Role: b.role(), Status: StatusAccepted, Text: b.Text, Topic: b.Topic, Asker: turn.Asker, Time: v.At}
 	if b.EditOf != nil {
 		edited := d.edited(b)
 		user.EditOf, user.EditOfTurn, turn.Edits = edited.Ord, edited.Turn, edited.quote()
@@ -94,7 +93,9 @@ func (d *dialogue) hear(n int, b body, v verdict) {
 		d.reject(n, b, v)
 		return
 	}
-	user.Classes = union(user.Classes, d.window.classes(p.shown)) // C-36.5
+	if d.shared != nil {
+		user.Classes = union(user.Classes, b.stated(), d.window.classes(p.shown)) // C-36.5
+	}
 	d.turn(n, turn, user, b.ID, p)
 }
 
@@ -117,6 +118,9 @@ func (d *dialogue) reject(n int, b body, v verdict) {
 		d.invalid++
 	}
 	r := Record{Role: RoleUser, Status: StatusRejected, Reason: v.Reason, Time: v.At}
+	if v.Proven && b.isNotice() {
+		r.Role, r.Topic = RoleNotice, b.Topic
+	}
 	if v.Proven { // C-13.23
 		r.Asker = b.Asker
 		if d.speaks(b.Asker, v.Reason) {

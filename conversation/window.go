@@ -44,9 +44,9 @@ func (w *window) add(turn Turn) {
 }
 
 // find returns the carried turn whose user record has the ord, nil where there
-// is none (C-27.3).
+// is none (C-27.3); a notice is none.
 func (w *window) find(ord int) *Turn {
-	i := slices.IndexFunc(w.turns, func(t Turn) bool { return t.Ord == ord })
+	i := slices.IndexFunc(w.turns, func(t Turn) bool { return t.Ord == ord && t.User.Origin() == taint.OriginUser })
 	if i < 0 {
 		return nil
 	}
