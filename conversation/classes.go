@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -95,7 +96,7 @@ func (c *clearance) covers(ctx context.Context, classes []string) bool {
 	if len(classes) == maxClasses {
 		return false // some of it may be missing
 	}
-	key := strings.Join(classes, "\x00")
+	key := fmt.Sprintf("%q", classes)
 	verdict, asked := c.verdicts[key]
 	if !asked {
 		verdict = consent(ctx, func(ctx context.Context) (bool, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/identity"
@@ -29,11 +30,16 @@ func (c *Config) checkShared() error {
 const maxScopeBytes = 256
 
 // limitsOf are the agent's limits in a turn that runs as somebody: where
-// conversations may be shared the scopes of its memory are theirs. It is called in
-// deciders.
+// conversations may be shared the scopes of its memory are theirs. Those of the
+// service, which recalls nothing itself, say whether its turns may, so that the fit
+// leaves room for it. It is called in deciders.
 func (c *Config) limitsOf(who *identity.Identity) agent.Limits {
 	limits := c.Agent.Limits
-	if c.Shared == nil || c.Shared.MemoryScope == nil || who == nil || c.Shared.isService(*who) {
+	if c.Shared == nil || c.Shared.MemoryScope == nil || who == nil {
+		return limits
+	}
+	if c.Shared.isService(*who) {
+		limits.MemoryScope = scopeIf(c.Agent.Memory != nil)
 		return limits
 	}
 	scope := ""
@@ -41,7 +47,7 @@ func (c *Config) limitsOf(who *identity.Identity) agent.Limits {
 		scope = c.Shared.MemoryScope(*who)
 		return nil
 	})
-	if err != nil || len(scope) > maxScopeBytes {
+	if err != nil || len(scope) > maxScopeBytes || !utf8.ValidString(scope) { // what no fact can hold
 		scope = ""
 	}
 	if c.Agent.Memory != nil {

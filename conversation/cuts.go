@@ -78,6 +78,10 @@ func (r cutRule) mayStop(ctx context.Context, who *identity.Identity) bool {
 	case *who == *r.asker || sameAsker(who, r.owner):
 		return true
 	}
-	roster, err := r.shared.Participants.Roster(ctx, r.conversation)
+	var roster []Participant
+	err := survive(func() (err error) {
+		roster, err = r.shared.Participants.Roster(ctx, r.conversation)
+		return err
+	})
 	return err == nil && rosterHas(roster, *who) && r.shared.manages(ctx, *who, r.owner, r.conversation)
 }

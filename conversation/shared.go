@@ -118,6 +118,8 @@ func (s *Shared) principal(ctx context.Context, asker identity.Identity) (identi
 		return identity.Principal{Identity: asker}, nil
 	}
 	var mapped identity.Principal
+	ctx, cancel := context.WithTimeout(ctx, hookTime)
+	defer cancel()
 	err := survive(func() (err error) {
 		mapped, err = s.PrincipalFor(ctx, asker)
 		return err

@@ -1,10 +1,15 @@
 package main
 
+import "slices"
+
 // mutants are the guards of C-44 that stand by now, and some of the same kind.
-var mutants = []mutant{
+var mutants = slices.Concat(guards, sharedGuards)
+
+// guards are those that stand in conversations of one owner, and around them.
+var guards = []mutant{
 	{
 		guard: "a retry of a turn that was begun is no barge-in (C-14.9)",
-		file:  "conversation/turn.go", from: `if b.ID != "" && b.ID == a.key() && d.replay.begunTurn(b.ID) {`, to: `if false {`,
+		file:  "conversation/cuts.go", from: `if b.ID != "" && b.ID == a.key() && r.begun(b.ID) {`, to: `if false {`,
 		test: "TestRetryIsNoBargeIn",
 	},
 	{
@@ -14,7 +19,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "a key counts only if the stored message bears it out (C-14.10)",
-		file:  "conversation/turn.go", from: `b.ID == a.key() && d.replay`, to: `d.replay`,
+		file:  "conversation/cuts.go", from: `b.ID == a.key() && r.begun`, to: `r.begun`,
 		test: "TestRetryIsNoBargeIn",
 	},
 	{
@@ -35,12 +40,12 @@ var mutants = []mutant{
 	},
 	{
 		guard: "a stop ends the turn that it names and no other (C-46.3)",
-		file:  "conversation/turn.go", from: `return *b.Turn == turn`, to: `return true`,
+		file:  "conversation/cuts.go", from: "return *b.Turn == r.turn\n", to: "return true\n",
 		test: "TestStopOfAnotherTurn",
 	},
 	{
 		guard: "a stop is the host's word (C-46.1)",
-		file:  "conversation/turn.go", from: `d.flow.config.Keys.verify(e) && b.ConversationID`, to: `b.ConversationID`,
+		file:  "conversation/cuts.go", from: `r.flow.config.Keys.verify(e) && b.ConversationID`, to: `b.ConversationID`,
 		test: "TestForgedStop",
 	},
 	{
@@ -50,7 +55,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "the prompt is tainted (C-13.17)",
-		file:  "conversation/turn.go", from: `Prompt: text, PromptOrigin: taint.OriginUser,`, to: `Prompt: text,`,
+		file:  "conversation/answer.go", from: `Prompt: text, PromptOrigin: taint.OriginUser,`, to: `Prompt: text,`,
 		test: "TestDialogue",
 	},
 	{
@@ -107,7 +112,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "a denied tool fails the turn as denied (C-25.2)",
-		file:  "conversation/turn.go", from: `return ReasonDenied`, to: `return ReasonTurnFailed`,
+		file:  "conversation/answer.go", from: `return ReasonDenied`, to: `return ReasonTurnFailed`,
 		test: "TestDeniedTurn",
 	},
 	{
@@ -219,7 +224,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "the budget evicts (C-20.2)",
-		file:  "conversation/turn.go", from: `turns := d.window.newer(p.keep)`, to: `turns := d.window.history`,
+		file:  "conversation/budget.go", from: `p.shown = p.visible[len(p.visible)-min(p.fit.Keep, len(p.visible)):]`, to: `p.shown = p.visible`,
 		test: "TestInterruptedSummaryWithoutAnInterruption",
 	},
 	{
@@ -229,7 +234,7 @@ var mutants = []mutant{
 	},
 	{
 		guard: "the costs that are on record serve (C-20.12)",
-		file:  "conversation/turn.go", from: "\td.window.price(fit.Counted)\n", to: "",
+		file:  "conversation/turn.go", from: "\td.window.price(p.fit.Counted, p.visible)\n", to: "",
 		test: "TestReplayWithAnotherCounter",
 	},
 	{
