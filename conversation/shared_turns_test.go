@@ -250,6 +250,9 @@ func TestDelegation(t *testing.T) {
 			if seen := p.sees(bob); !strings.HasSuffix(seen[len(seen)-1], c.want) {
 				t.Errorf("%s: %q, want %q", name, seen[len(seen)-1], c.want)
 			}
+			if n := len(p.failed); c.mapped != bob && (n == 0 || !errors.Is(p.failed[n-1], errTurnPrincipal)) {
+				t.Errorf("%s: the host is told of %v, want errTurnPrincipal", name, p.failed)
+			}
 		}
 	})
 }

@@ -44,7 +44,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: only a yes clears (C-37.2)",
-		file:  "conversation/shared.go", from: `return yes && err == nil && ctx.Err() == nil`, to: `return yes`,
+		file:  "conversation/shared.go", from: `return yes && err == nil && ctx.Err() == nil`, to: `return yes && (err == nil || err != nil)`,
 		test: "TestStrictClearance",
 	},
 	{
