@@ -43,13 +43,21 @@ func TestGoldenLogs(t *testing.T) {
 				writeGolden(t, file, unbroken(t, p, 0).batches)
 			}
 			synctest.Test(t, func(t *testing.T) {
-				store, generations := readGolden(t, file)
+				store, generations, turns := readGolden(t, file)
 				h := build(t, p, journaltest.Wrap(store), &tally{n: map[string]int{}}, 0)
 				defer h.rt.Close()
 				for g := range generations {
 					if _, err := h.rt.Rehearse(t.Context(), "talk", g); err != nil {
 						t.Errorf("Rehearse of generation %d: %v", g, err)
 					}
+				}
+				for _, id := range turns {
+					if got, err := h.rt.Rehearse(t.Context(), id, 0); err != nil || !got.Ended {
+						t.Errorf("Rehearse of %s: %+v, %v", id, got, err)
+					}
+				}
+				if p.shared != (len(turns) > 0) {
+					t.Errorf("the log has %d executions of turns", len(turns))
 				}
 				before := h.transcript()
 				h.ask("one more", "one more")
@@ -87,8 +95,9 @@ func writeGolden(t *testing.T, file string, batches [][]journal.Append) {
 	}
 }
 
-// readGolden lays a golden log into a store, and counts its generations.
-func readGolden(t *testing.T, file string) (store journal.Store, generations int) {
+// readGolden lays a golden log into a store, counts its generations, and names the
+// executions of its turns.
+func readGolden(t *testing.T, file string) (store journal.Store, generations int, turns []string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -100,7 +109,10 @@ func readGolden(t *testing.T, file string) (store journal.Store, generations int
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		if e.Kind == kernel.KindStarted {
+		switch {
+		case e.Kind == kernel.KindStarted && strings.HasPrefix(e.Stream, "turn:"):
+			turns = append(turns, e.Stream)
+		case e.Kind == kernel.KindStarted:
 			generations++
 		}
 		time.Sleep(time.Until(e.Time))
@@ -112,5 +124,5 @@ func readGolden(t *testing.T, file string) (store journal.Store, generations int
 			t.Fatalf("%s: %v", file, err)
 		}
 	}
-	return store, generations
+	return store, generations, turns
 }

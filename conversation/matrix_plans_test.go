@@ -22,6 +22,7 @@ func plans() map[string]plan {
 func dialogues() map[string]plan {
 	return map[string]plan{
 		"a budget with summaries": budgeted(),
+		"several people":          among(),
 		"interruptions": {
 			script: `when has "long"
   words "I was going to say" 1s

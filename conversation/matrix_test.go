@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,8 @@ type house struct {
 	calls    *tally
 	settings conversation.Settings
 	tolerant bool // the store may fail, and calls with it
+	shared   bool
+	speaker  *identity.Principal
 }
 
 // plan is one dialogue of the matrix.
@@ -51,6 +54,7 @@ type plan struct {
 	settings conversation.Settings
 	once     bool // it uses the tool that runs once
 	bargeIn  bool // one may cut in
+	shared   bool // among several people
 	beside   bool // the agent recalls, compacts and writes back
 
 	system string   // the system prompt, "You are a test." if empty
@@ -143,9 +147,10 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 			summarizer, other = other[0], other[1:] // which serves both (C-21.2)
 		}
 	}
+	shared := sharing(p, store)
 	flow, err := conversation.NewFlow(conversation.Config{
-		BargeIn: source,
-		Keys:    keys, Settings: p.settings, Log: quiet, Hub: conversation.NewHub(conversation.HubConfig{}),
+		BargeIn: source, Shared: shared,
+		Keys: keys, Settings: p.settings, Log: quiet, Hub: conversation.NewHub(conversation.HubConfig{}),
 		OnError: func(string, error, conversation.Where) { calls.add("onError") },
 		OnTurn:  func(conversation.TurnReport) { calls.add("onTurn") },
 		Agent:   definition, Summarizer: summarizer,
@@ -160,15 +165,16 @@ func build(t *testing.T, p plan, store *journaltest.Store, calls *tally, hot int
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, store: store, calls: calls, settings: p.settings}
+	h := &house{t: t, store: store, calls: calls, settings: p.settings, shared: p.shared, speaker: zoe}
 	h.rt, err = kernel.New(kernel.Config{
 		Store: store, Flows: flow.Kernels(), Effects: append(flow.Effects(), other...), Hot: hot, Policy: policy,
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations}, RequirePrincipal: true, Log: quiet,
+		Reserved: []string{conversation.ParticipantsPrefix},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.client, err = conversation.NewClient(conversation.ClientConfig{Runtime: h.rt, Keys: keys, Policy: &policy})
+	h.client, err = conversation.NewClient(conversation.ClientConfig{Runtime: h.rt, Keys: keys, Policy: &policy, Shared: shared})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +191,7 @@ func (h *house) send(id, text string) { h.edit(id, 0, text) }
 // edit is a send that edits the record with the ord, none for 0.
 func (h *house) edit(id string, ord int, text string) {
 	h.t.Helper()
-	_, err := h.client.SendTurn(h.t.Context(), zoe, "talk", conversation.Message{Text: text, ID: id, EditOf: ord})
+	_, err := h.client.SendTurn(h.t.Context(), h.speaker, "talk", conversation.Message{Text: text, ID: id, EditOf: ord})
 	if err != nil && !errors.Is(err, conversation.ErrClosed) && !(h.tolerant && gaveUp(err)) { // a prefix may hold the close already
 		h.t.Fatalf("SendTurn(%q): %v", text, err)
 	}
@@ -195,7 +201,7 @@ func (h *house) edit(id string, ord int, text string) {
 func (h *house) stop(turn int) {
 	h.t.Helper()
 	h.pass()
-	if err := h.client.Stop(h.t.Context(), zoe, "talk", turn); err != nil && !(h.tolerant && gaveUp(err)) {
+	if err := h.client.Stop(h.t.Context(), h.speaker, "talk", turn); err != nil && !(h.tolerant && gaveUp(err)) {
 		h.t.Fatalf("Stop(%d): %v", turn, err)
 	}
 	h.settle()
@@ -237,25 +243,41 @@ func (h *house) settle() {
 // run holds the whole dialogue.
 func (h *house) run(p plan) {
 	h.t.Helper()
-	if _, err := h.client.Start(h.t.Context(), zoe, "talk"); err != nil && !(h.tolerant && gaveUp(err)) {
+	start := h.client.Start
+	if h.shared {
+		start = h.client.StartShared
+	}
+	if _, err := start(h.t.Context(), zoe, "talk"); err != nil && !(h.tolerant && gaveUp(err)) {
 		h.t.Fatalf("Start: %v", err)
 	}
 	p.say(h)
 	h.settle()
 }
 
-// transcript is what a reader sees, without times, cursors and error ids.
+// transcript is what the owner sees, without times, cursors and error ids.
 func (h *house) transcript() []string {
+	h.t.Helper()
+	return h.seenBy(zoe)
+}
+
+func (h *house) seenBy(who *identity.Principal) []string {
 	h.t.Helper()
 	var lines []string
 	var from *conversation.Cursor
 	for {
-		page, err := h.client.History(h.t.Context(), zoe, "talk", conversation.HistoryOptions{Cursor: from, Limit: 3})
+		page, err := h.client.History(h.t.Context(), who, "talk", conversation.HistoryOptions{Cursor: from, Limit: 3})
+		if h.shared && errors.Is(err, conversation.ErrNotFound) {
+			return []string{"nothing"}
+		}
 		if err != nil {
 			h.t.Fatalf("History: %v", err)
 		}
 		for _, r := range page.Entries {
-			lines = append(lines, fmt.Sprintf("%d/%d %s %s %s %q", r.Turn, r.Ord, r.Role, r.Status, r.Reason, r.Text))
+			line := fmt.Sprintf("%d/%d %s %s %s %q", r.Turn, r.Ord, r.Role, r.Status, r.Reason, r.Text)
+			if h.shared {
+				line = fmt.Sprint(r.Asker.Actor, " ", r.Classes, " ", r.TurnExecutionID != "", " ", line)
+			}
+			lines = append(lines, line)
 		}
 		if page.Done {
 			return lines
@@ -277,7 +299,7 @@ func (h *house) state() conversation.State {
 func (h *house) logs() []string {
 	h.t.Helper()
 	var lines []string
-	streams := []string{kernel.InboxStream("talk")}
+	streams := h.besideTalk()
 	for g := 0; ; g++ {
 		stream := kernel.StreamOf("talk", g)
 		if _, ok, err := h.store.HeadOf(h.t.Context(), stream); err != nil || !ok {
@@ -300,6 +322,7 @@ func (h *house) logs() []string {
 var (
 	randomID = regexp.MustCompile(`\b[a-z2-7]{26}\b`)
 	ofOrder  = regexp.MustCompile(`"id":"[0-9a-f]{64}","kind":"(close|stop)"(.*?)},"sig":"[0-9a-f]{64}"`)
+	ofSigned = regexp.MustCompile(`(MESSAGE |"messageId":")[0-9a-f]{64}(.*"kind":"(?:close|stop)")`) // stored under its key (C-12.12)
 	ofSeen   = regexp.MustCompile(`"key":"[0-9a-f]{64}"|"window":{[^}]*}`)
 )
 
@@ -310,6 +333,7 @@ func renamed(lines []string) []string {
 	names := map[string]string{}
 	for i, line := range lines {
 		line = ofOrder.ReplaceAllString(line, `"kind":"$1"$2`)
+		line = ofSigned.ReplaceAllString(line, `$1$2`)
 		line = ofSeen.ReplaceAllString(line, `""`)
 		lines[i] = randomID.ReplaceAllStringFunc(line, func(id string) string {
 			if names[id] == "" {
@@ -324,6 +348,7 @@ func renamed(lines []string) []string {
 // finished is what an unbroken run came to.
 type finished struct {
 	transcript []string
+	views      [][]string // of the others
 	state      conversation.State
 	logs       []string
 	batches    [][]journal.Append
@@ -337,7 +362,7 @@ func unbroken(t *testing.T, p plan, hot int) (f finished) {
 		calls := &tally{n: map[string]int{}}
 		h := build(t, p, store, calls, hot)
 		h.run(p)
-		f = finished{h.transcript(), h.state(), h.logs(), store.Recorded(), calls.n}
+		f = finished{h.transcript(), h.views(), h.state(), h.logs(), store.Recorded(), calls.n}
 		h.rt.Close()
 	})
 	return f
@@ -386,6 +411,9 @@ func TestCrashMatrix(t *testing.T) {
 			for n, prefix := range places(want.batches) {
 				tried++
 				for _, hot := range []int{0, -1} {
+					if p.shared && hot != -(n%2) { // which are large: in turn
+						continue
+					}
 					synctest.Test(t, func(t *testing.T) { resume(t, p, want, prefix, hot) })
 				}
 				if t.Failed() {
@@ -433,17 +461,16 @@ func resume(t *testing.T, p plan, want finished, prefix [][]journal.Append, hot 
 	defer h.rt.Close()
 	h.run(p)
 
-	got := h.transcript()
-	if requested["tool.act"] > settled["tool.act"] { // cut between request and result: that the outcome is unknown is the one trace allowed
-		for i := range min(len(got), len(want.transcript)) {
-			if got[i] != want.transcript[i] && unknownOutcome(got[i]) {
-				got[i] = want.transcript[i]
-			}
+	unknown := requested["tool.act"] > settled["tool.act"] // cut between request and result: that the outcome is unknown is the one trace allowed
+	views := append(h.views(), h.transcript())
+	for i, want := range append(slices.Clone(want.views), want.transcript) {
+		if unknown {
+			allowUnknown(want, views[i])
 		}
-	}
-	allowCuts(want.transcript, got)
-	if diff := cmp.Diff(want.transcript, got); diff != "" {
-		t.Errorf("hot %d: transcript (-want +got):\n%s", hot, diff)
+		allowCuts(want, views[i])
+		if diff := cmp.Diff(want, views[i]); diff != "" {
+			t.Errorf("hot %d: transcript of reader %d (-want +got):\n%s", hot, i, diff)
+		}
 	}
 	if h.state() != want.state {
 		t.Errorf("hot %d: state = %s; want %s", hot, h.state(), want.state)
@@ -491,6 +518,15 @@ func allowCuts(want, got []string) {
 		turn, text, ok := strings.Cut(strings.TrimSuffix(got[i], `"`), cut)
 		wantTurn, wantText, wantOK := strings.Cut(strings.TrimSuffix(want[i], `"`), cut)
 		if ok && wantOK && turn == wantTurn && (strings.HasPrefix(text, wantText) || strings.HasPrefix(wantText, text)) {
+			got[i] = want[i]
+		}
+	}
+}
+
+// allowUnknown takes a reply that says that an outcome is unknown for the wanted one.
+func allowUnknown(want, got []string) {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] && unknownOutcome(got[i]) {
 			got[i] = want[i]
 		}
 	}

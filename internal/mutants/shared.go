@@ -54,7 +54,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: two sets of classes have two verdicts (C-37.11)",
-		file:  "conversation/classes.go", from: `key := fmt.Sprintf("%q", classes)`, to: `key := strings.Join(classes, "\x00")`,
+		file:  "conversation/classes.go", from: `key := fmt.Sprintf("%q", classes)`, to: `key := fmt.Sprint(strings.Join(classes, "\x00"))`,
 		test: "TestVerdictsOfSets",
 	},
 	{
