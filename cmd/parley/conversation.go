@@ -17,11 +17,16 @@ import (
 
 // conversationCommands are parley conversation ….
 type conversationCommands struct {
-	List   conversationList   `cmd:"" help:"List your conversations, newest activity first."`
-	Show   conversationShow   `cmd:"" help:"Show a conversation."`
-	Follow conversationFollow `cmd:"" help:"Show a conversation, and what is said in it from now on."`
-	Stop   conversationStop   `cmd:"" help:"End the answer that is being written, if one is."`
-	Close  conversationClose  `cmd:"" help:"Close a conversation; it can still be read."`
+	List         conversationList   `cmd:"" help:"List your conversations, newest activity first."`
+	Start        conversationStart  `cmd:"" help:"Start a conversation and print its id."`
+	Show         conversationShow   `cmd:"" help:"Show a conversation."`
+	Follow       conversationFollow `cmd:"" help:"Show a conversation, and what is said in it from now on."`
+	Stop         conversationStop   `cmd:"" help:"End the answer that is being written, if one is."`
+	Close        conversationClose  `cmd:"" help:"Close a conversation; it can still be read."`
+	Participants participantsShow   `cmd:"" help:"Show who takes part in a conversation."`
+	Add          participantAdd     `cmd:"" help:"Let somebody take part in a shared conversation of yours."`
+	Remove       participantRemove  `cmd:"" help:"End somebody's part in a shared conversation of yours."`
+	Waiting      waitingShow        `cmd:"" help:"Show whose messages wait, in the order in which they are taken up."`
 }
 
 // remoteFlags say which running server is meant, and who asks.
@@ -84,7 +89,11 @@ func (c *conversationShow) Run(ctx context.Context, terminal console) error {
 	if err != nil {
 		return unknown(ctx, c.ID, err)
 	}
-	fmt.Fprintf(terminal.out, "conversation %s, %s, %s\n", info.ID, info.State, count(info.Turns, "turn"))
+	shared := ""
+	if info.Shared {
+		shared = "shared, "
+	}
+	fmt.Fprintf(terminal.out, "conversation %s, %s%s, %s\n", info.ID, shared, info.State, count(info.Turns, "turn"))
 	options := conversation.HistoryOptions{Limit: conversation.MaxPage}
 	for {
 		page, err := server.History(ctx, c.ID, options)
@@ -159,8 +168,11 @@ func (c *conversationClose) Run(ctx context.Context) error {
 // unknown says which conversation is not there, or is not the caller's: the two
 // cannot be told apart (C-23.7).
 func unknown(ctx context.Context, id string, err error) error {
-	if errors.Is(err, conversation.ErrNotFound) {
+	switch {
+	case errors.Is(err, conversation.ErrNotFound):
 		return fmt.Errorf("no conversation %q of yours; see parley conversation list", id)
+	case errors.Is(err, conversation.ErrForbidden):
+		return fmt.Errorf("conversation %q is not shared, or not yours to manage; see parley conversation participants", id)
 	}
 	return explain(ctx, err)
 }
