@@ -70,3 +70,17 @@ func TestIncidentRoomOfDocument(t *testing.T) {
 	defer s.end()
 	repeatCommands(t, "../docs/sharing.md", "URL="+s.URL(), "ANN="+s.token("ann"), "BOB="+s.token("bob"))
 }
+
+// The rules of docs/operations.md are taken as they stand there.
+func TestRulesOfDocument(t *testing.T) {
+	for _, b := range blocks(t, "../docs/operations.md") {
+		if b.language == "toml" && strings.Contains(b.text, "[sharing.tools]") {
+			const beside = "mcp.files.command = \"files\"\noidc = {issuer = \"https://login.example.org\", audience = \"parley\"}\n"
+			if rules := configured(t, beside+b.text).Sharing.People; len(rules) != 1 || len(rules[0].Claim) != 1 {
+				t.Errorf("the rules are %+v", rules)
+			}
+			return
+		}
+	}
+	t.Error("there are no rules in the document")
+}
