@@ -101,7 +101,7 @@ func (c *conversationShow) Run(ctx context.Context, terminal console) error {
 			return unknown(ctx, c.ID, err)
 		}
 		for _, record := range page.Entries {
-			writeRecord(terminal.out, record)
+			writeRecord(terminal.out, info, record)
 		}
 		if page.Done {
 			return nil
@@ -110,9 +110,20 @@ func (c *conversationShow) Run(ctx context.Context, terminal console) error {
 	}
 }
 
+// speaker is whose entry it is, in a shared conversation with who asked (C-39.9).
+func speaker(info conversation.Info, record conversation.Record) string {
+	switch {
+	case !info.Shared || record.Asker == nil:
+		return string(record.Role)
+	case record.Role == conversation.RoleUser:
+		return "user " + printable.Line(record.Asker.Actor)
+	}
+	return string(record.Role) + " to " + printable.Line(record.Asker.Actor)
+}
+
 // writeRecord prints an entry: when, its ord, who, what became of it, and the
 // text, whose further lines are set in.
-func writeRecord(out io.Writer, record conversation.Record) {
+func writeRecord(out io.Writer, info conversation.Info, record conversation.Record) {
 	what := string(record.Status)
 	if record.Reason != "" {
 		what += " (" + string(record.Reason) + ")"
@@ -122,7 +133,7 @@ func writeRecord(out io.Writer, record conversation.Record) {
 	}
 	text := strings.ReplaceAll(printable.Lines(record.Text), "\n", "\n    ")
 	fmt.Fprintf(out, "\n%s  ord %s  turn %d  %s, %s\n    %s\n",
-		record.Time.Local().Format(time.DateTime), ordOf(record), record.Turn, record.Role, printable.Line(what), text)
+		record.Time.Local().Format(time.DateTime), ordOf(record), record.Turn, speaker(info, record), printable.Line(what), text)
 }
 
 type conversationStop struct {
