@@ -44,13 +44,13 @@ func TestPeople(t *testing.T) {
 	ask(answer(200, `{"participants":[{"identity":{"actor":"b"},"since":"2026-01-01T00:00:00Z","owner":true}],"manages":true}`),
 		func() (any, error) {
 			people, err := c.Participants(t.Context(), "a")
-			return fmt.Sprint(people.Manages, people.Participants[0].Owner, people.Participants[0].Identity.Actor), err
-		}, "GET "+path+"/a/participants", "true true b")
+			return fmt.Sprintln(people.Manages, people.Participants[0].Owner, people.Participants[0].Identity.Actor), err
+		}, "GET "+path+"/a/participants", "true true b\n")
 	ask(answer(200, `{"waiting":[{"asker":{"actor":"b"},"time":"2026-01-01T00:00:00Z","text":"hello","mine":true}]}`),
 		func() (any, error) {
 			waiting, err := c.Waiting(t.Context(), "a")
-			return fmt.Sprint(waiting[0].Asker.Actor, waiting[0].Text, waiting[0].Mine), err
-		}, "GET "+path+"/a/waiting", "bhellotrue")
+			return fmt.Sprintln(waiting[0].Asker.Actor, waiting[0].Text, waiting[0].Mine), err
+		}, "GET "+path+"/a/waiting", "b hello true\n")
 	next = answer(200, "<html>")
 	if err := c.AddParticipant(t.Context(), "a", bob); !errors.Is(err, ErrProtocol) {
 		t.Errorf("an answer that should be none: %v; want ErrProtocol", err)

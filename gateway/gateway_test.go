@@ -22,8 +22,8 @@ import (
 // text, which goes to OnError alone; one that will pass is a 503.
 func TestInternalErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		id := w.start()
+		w := newRoomWorld(t, "otherwise\n  reply")
+		id := w.room()
 		w.say(id, "hello")
 		synctest.Wait() // the body waits: the runtime reads nothing by itself
 		secret := errors.New("dial tcp db.internal: password QWERTZ")

@@ -74,7 +74,7 @@ func TestStreamsShowWhatOneMaySee(t *testing.T) {
 				t.Errorf("ann's stream has no %q: %s", want, anns.text())
 			}
 		}
-		if own := strings.Count(bobs.text(), "event: delta"); own == 0 || own != strings.Count(bobs.text(), `data: {"turn":4,`) {
+		if own := strings.Count(bobs.text(), "event: delta"); own == 0 || own != strings.Count(bobs.text(), "event: delta\ndata: {\"turn\":4,") {
 			t.Errorf("bob's stream has words of others, or none of his own: %s", bobs.text())
 		}
 	})

@@ -19,6 +19,7 @@ import (
 type callers struct {
 	ring   *datadir.Keyring
 	issuer *issuer.Issuer             // nil where there is none
+	claims *claims                    // nil, or what JWTs say that somebody's rights follow from
 	cookie func(*http.Request) string // the name of a session's cookie
 	log    *slog.Logger
 
@@ -57,11 +58,12 @@ func (c *callers) find(r *http.Request) (datadir.Token, error) {
 // bearer is who sends a token or a JWT.
 func (c *callers) bearer(ctx context.Context, secret string) (datadir.Token, error) {
 	if c.issuer != nil && issuer.IsJWT(secret) {
-		who, until, err := c.issuer.Verify(ctx, secret)
+		bearer, err := c.issuer.Verify(ctx, secret)
 		if err != nil {
 			return datadir.Token{}, datadir.ErrNoToken
 		}
-		return datadir.Token{Identity: who, Expires: until}, nil
+		c.claims.keep(bearer)
+		return datadir.Token{Identity: bearer.Identity, Expires: bearer.Until}, nil
 	}
 	return c.look(datadir.KindToken, secret)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/parley-run/parley/agent"
@@ -25,6 +26,7 @@ type surroundings struct {
 	hub     *conversation.Hub
 	bargeIn conversation.BargeInSource
 	sets    []tool.Set
+	shared  *conversation.Shared
 
 	onModelCall func(agent.ModelCall)
 	onTurn      func(conversation.TurnReport)
@@ -55,6 +57,7 @@ func newFlow(settings Settings, keys conversation.Keys, m model.Model, around su
 			ID: "parley", System: taint.Plain(system), Model: m, Tools: []agent.Tool{agent.Clock()}, Toolsets: around.sets,
 			OnModelCall: around.onModelCall, Log: log,
 		},
+		Shared: around.shared,
 		OnTurn: around.onTurn, OnRejected: around.onRejected,
 		Settings: conversation.Settings{
 			RotateEveryTurns: settings.RotateEveryTurns,
@@ -83,7 +86,11 @@ func (s Settings) check(m model.Model, sets []tool.Set, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	if _, err = newFlow(s, keys, m, surroundings{sets: sets}, log); err != nil {
+	may, err := newRights(s)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	if _, err = newFlow(s, keys, m, surroundings{sets: sets, shared: may.shared(nil)}, log); err != nil {
 		return inKeys(err)
 	}
 	return nil
@@ -100,7 +107,7 @@ func policy() (kernel.Policy, error) {
 
 // newRuntime makes the runtime of the server's conversations. The reserved
 // prefixes are streams of other parts, which no execution may own (K13).
-func newRuntime(store journal.Store, flow *conversation.Flow, log *slog.Logger) (*kernel.Runtime, error) {
+func newRuntime(store journal.Store, flow *conversation.Flow, may *rights, log *slog.Logger) (*kernel.Runtime, error) {
 	access, err := policy()
 	if err != nil {
 		return nil, err
@@ -108,16 +115,16 @@ func newRuntime(store journal.Store, flow *conversation.Flow, log *slog.Logger) 
 	return kernel.New(kernel.Config{
 		Store: store, Flows: flow.Kernels(), Effects: flow.Effects(),
 		Features: []kernel.Feature{kernel.Inbox, kernel.Continuations},
-		Policy:   access, RequirePrincipal: true,
-		Reserved: []string{"lease:", "conversation-participants:"},
+		Policy:   access, RequirePrincipal: true, Granted: may.granted,
+		Reserved: []string{"lease:", conversation.ParticipantsPrefix},
 		Log:      log,
 	})
 }
 
 // newClient makes the way in to the conversations of a runtime.
-func newClient(settings Settings, keys conversation.Keys, runtime *kernel.Runtime, hub *conversation.Hub) (*conversation.Client, error) {
+func newClient(settings Settings, keys conversation.Keys, runtime *kernel.Runtime, hub *conversation.Hub, shared *conversation.Shared) (*conversation.Client, error) {
 	access := runtime.Policy()
 	return conversation.NewClient(conversation.ClientConfig{
-		Runtime: runtime, Keys: keys, Hub: hub, MaxTurnChars: settings.MaxTurnChars, Policy: &access,
+		Runtime: runtime, Keys: keys, Hub: hub, MaxTurnChars: settings.MaxTurnChars, Policy: &access, Shared: shared,
 	})
 }

@@ -27,7 +27,7 @@ func TestRuntimeIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := newRuntime(store, flow, log)
+	rt, err := newRuntime(store, flow, new(rights), log)
 	if err != nil {
 		t.Fatal(err)
 	}

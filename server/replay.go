@@ -58,12 +58,16 @@ func rehearsalRuntime(store journal.Store) (*kernel.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(slog.DiscardHandler)
-	flow, err := newFlow(Settings{}, keys, noModel{}, surroundings{}, log)
+	may, err := newRights(Settings{})
 	if err != nil {
 		return nil, err
 	}
-	return newRuntime(store, flow, log)
+	log := slog.New(slog.DiscardHandler)
+	flow, err := newFlow(Settings{}, keys, noModel{}, surroundings{shared: may.shared(store)}, log)
+	if err != nil {
+		return nil, err
+	}
+	return newRuntime(store, flow, may, log)
 }
 
 // noModel is no model.

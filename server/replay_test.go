@@ -38,12 +38,12 @@ func talked(t *testing.T) journal.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := newRuntime(store, flow, log)
+	rt, err := newRuntime(store, flow, new(rights), log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	client, err := newClient(settings, keys, rt, nil)
+	client, err := newClient(settings, keys, rt, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

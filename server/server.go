@@ -191,18 +191,23 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 		return err
 	}
 	hub := conversation.NewHub(conversation.HubConfig{})
+	may, err := newRights(config.Settings)
+	if err != nil {
+		return err
+	}
+	shared := may.shared(s.store)
 	around := surroundings{
-		hub: hub, bargeIn: conversation.InboxBargeIn(s.store), sets: s.mcp.sets(),
+		hub: hub, bargeIn: conversation.InboxBargeIn(s.store), sets: s.mcp.sets(), shared: shared,
 		onModelCall: s.metrics.ModelCall, onTurn: s.metrics.Turn, onRejected: s.metrics.Rejected,
 	}
 	flow, err := newFlow(config.Settings, keys, m, around, s.log)
 	if err != nil {
 		return err
 	}
-	if s.runtime, err = newRuntime(s.store, flow, s.log); err != nil {
+	if s.runtime, err = newRuntime(s.store, flow, may, s.log); err != nil {
 		return err
 	}
-	client, err := newClient(config.Settings, keys, s.runtime, hub)
+	client, err := newClient(config.Settings, keys, s.runtime, hub, shared)
 	if err != nil {
 		return err
 	}
@@ -210,7 +215,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
-	known := &callers{ring: s.dir.Keyring(), issuer: s.issuer, cookie: s.cookieName, log: s.log}
+	known := &callers{ring: s.dir.Keyring(), issuer: s.issuer, claims: may.claims, cookie: s.cookieName, log: s.log}
 	s.gateway, err = gateway.New(gateway.Config{
 		Client: client, Authenticate: known.principal, Edge: edge, HTML: web.Markdown,
 		MaxStreams: config.Settings.MaxStreams, MaxStreamsPerCaller: config.Settings.MaxStreamsPerCaller,

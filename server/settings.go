@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/parley-run/parley/agent"
 	"github.com/parley-run/parley/conversation"
@@ -74,6 +73,9 @@ type Settings struct {
 	// OIDC is the issuer whose JWTs are taken; nil means none.
 	OIDC *issuer.Config `toml:"oidc"`
 
+	// Sharing says who may see and do what in shared conversations (C-33 to C-39).
+	Sharing Sharing `toml:"sharing"`
+
 	// MCP are the MCP servers whose tools the agent has, by name: 1 to 24 letters,
 	// digits and '-'.
 	MCP map[string]MCP `toml:"mcp"`
@@ -125,43 +127,14 @@ func ReadSettings(path string) (Settings, error) {
 			return Settings{}, fmt.Errorf("configuration %s:%d:%d: mcp.%q: %w", path, row, column, name, err)
 		}
 	}
-	return settings, nil
-}
-
-// placeOf is where a name of a table stands in a file that was read: the first
-// key that leads to it, else where the table begins.
-func placeOf(data []byte, table, name string) (row, column int) {
-	var parser unstable.Parser
-	parser.Reset(data)
-	var within []string
-	row, column = 1, 1
-	for parser.NextExpression() {
-		node := parser.Expression()
-		if node.Kind != unstable.Table && node.Kind != unstable.KeyValue {
-			continue
+	if _, err := newRights(settings); err != nil {
+		if wrong, ok := errors.AsType[*sharingError](err); ok {
+			row, column := placeOf(data, wrong.path...)
+			err = fmt.Errorf("configuration %s:%d:%d: %w", path, row, column, wrong)
 		}
-		var path []string
-		var first *unstable.Node
-		for keys := node.Key(); keys.Next(); {
-			path = append(path, string(keys.Node().Data))
-			if first == nil {
-				first = keys.Node()
-			}
-		}
-		if node.Kind == unstable.Table {
-			within = path
-		} else {
-			path = slices.Concat(within, path)
-		}
-		if path[0] != table || len(path) > 1 && path[1] != name {
-			continue
-		}
-		row, column = parser.Shape(first.Raw).Start.Line, parser.Shape(first.Raw).Start.Column
-		if len(path) > 1 {
-			break
-		}
+		return Settings{}, err
 	}
-	return row, column
+	return settings, nil
 }
 
 // settingsError says where the file is wrong, in the words of the file.
@@ -178,6 +151,10 @@ func settingsError(path string, err error) error {
 		what = fmt.Sprintf("unknown key %q; the keys of an MCP server are %s", key, strings.Join(keys[MCP](), ", "))
 	case len(wrong.Key()) == 2 && wrong.Key()[0] == "oidc" && !slices.Contains(keys[issuer.Config](), wrong.Key()[1]):
 		what = fmt.Sprintf("unknown key %q; the keys of an issuer are %s", key, strings.Join(keys[issuer.Config](), ", "))
+	case len(wrong.Key()) == 2 && wrong.Key()[0] == "sharing" && !slices.Contains(keys[Sharing](), wrong.Key()[1]):
+		what = fmt.Sprintf("unknown key %q; the keys of sharing are %s", key, strings.Join(keys[Sharing](), ", "))
+	case len(wrong.Key()) == 3 && wrong.Key()[0] == "sharing" && wrong.Key()[1] == "people" && !slices.Contains(keys[SharingRule](), wrong.Key()[2]):
+		what = fmt.Sprintf("unknown key %q; the keys of a rule are %s", key, strings.Join(keys[SharingRule](), ", "))
 	case key != "" && !slices.Contains(keys[Settings](), wrong.Key()[0]):
 		what = fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(keys[Settings](), ", "))
 	case strings.HasPrefix(what, "cannot decode"):

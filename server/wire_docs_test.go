@@ -20,13 +20,13 @@ import (
 	"github.com/parley-run/parley/server/datadir"
 )
 
-// block is a piece of docs/http.md in a fence.
+// block is a piece of a document in a fence.
 type block struct{ language, text string }
 
-// blocks are the pieces of docs/http.md.
-func blocks(t *testing.T) (all []block) {
+// blocks are the pieces of a document.
+func blocks(t *testing.T, path string) (all []block) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/http.md")
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,26 +37,36 @@ func blocks(t *testing.T) (all []block) {
 }
 
 // changing is what is another one each time.
-var changing = regexp.MustCompile(`[a-z2-7]{26}|\d{4}-\d\d-\d\dT[0-9:.]+Z|"\d+\.\d+"`)
+var changing = regexp.MustCompile(`[a-z2-7]{26}|[0-9a-f]{24}|\d{4}-\d\d-\d\dT[0-9:.]+Z|"\d+\.\d+"`)
 
 // The commands of docs/http.md do what stands behind them there.
 func TestCommandsOfDocument(t *testing.T) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		if os.Getenv("CI") == "true" { // in CI what is missing fails
-			t.Fatal(err)
-		}
-		t.Skipf("%v: docs/http.md is not tried", err)
-	}
 	s := newWorld(t).start()
 	defer s.end()
 	token, err := datadir.ReadToken(s.Directory().OwnTokenFile())
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := repeatCommands(t, "../docs/http.md", "URL="+s.URL(), "TOKEN="+token.Reveal())
+	if !strings.Contains(out, "event: status") || !strings.Contains(out, `"status":"complete"`) {
+		t.Errorf("the stream is %s", out)
+	}
+}
+
+// repeatCommands runs the shell's lines of a document, wants of each piece of them
+// the JSON that stands behind it, and returns all that came out.
+func repeatCommands(t *testing.T, path string, env ...string) string {
+	t.Helper()
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		if os.Getenv("CI") == "true" { // in CI what is missing fails
+			t.Fatal(err)
+		}
+		t.Skipf("%v: %s is not tried", err, path)
+	}
 	const mark = "\n--8<--\n"
 	var script, want strings.Builder
-	for _, b := range blocks(t) {
+	for _, b := range blocks(t, path) {
 		switch b.language {
 		case "sh":
 			script.WriteString("printf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n" + b.text)
@@ -66,7 +76,7 @@ func TestCommandsOfDocument(t *testing.T) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", script.String())
-	cmd.Env = append(os.Environ(), "URL="+s.URL(), "TOKEN="+token.Reveal())
+	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -78,17 +88,15 @@ func TestCommandsOfDocument(t *testing.T) {
 		t.Fatalf("%d pieces, want %d:\n%s", len(got), len(wanted), out)
 	}
 	for i := range got {
-		if wanted[i] == "" { // the stream, which the document shows in part
+		if wanted[i] == "" { // such as a stream, which a document shows in part
 			continue
 		}
 		plain := func(text string) string { return changing.ReplaceAllString(strings.TrimSpace(text), "…") }
 		if diff := cmp.Diff(plain(wanted[i]), plain(got[i])); diff != "" {
-			t.Errorf("docs/http.md (-document +server):\n%s", diff)
+			t.Errorf("%s (-document +server):\n%s", path, diff)
 		}
 	}
-	if !strings.Contains(string(out), "event: status") || !strings.Contains(string(out), `"status":"complete"`) {
-		t.Errorf("the stream is %s", out)
-	}
+	return string(out)
 }
 
 // docsPage logs in and uses the functions of docs/http.md, each on a conversation
@@ -116,7 +124,7 @@ func TestScriptsOfDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	var scripts strings.Builder
-	for _, b := range blocks(t) {
+	for _, b := range blocks(t, "../docs/http.md") {
 		if b.language == "js" {
 			scripts.WriteString(b.text)
 		}

@@ -17,11 +17,16 @@ import (
 
 // conversationCommands are parley conversation ….
 type conversationCommands struct {
-	List   conversationList   `cmd:"" help:"List your conversations, newest activity first."`
-	Show   conversationShow   `cmd:"" help:"Show a conversation."`
-	Follow conversationFollow `cmd:"" help:"Show a conversation, and what is said in it from now on."`
-	Stop   conversationStop   `cmd:"" help:"End the answer that is being written, if one is."`
-	Close  conversationClose  `cmd:"" help:"Close a conversation; it can still be read."`
+	List         conversationList   `cmd:"" help:"List your conversations, newest activity first."`
+	Start        conversationStart  `cmd:"" help:"Start a conversation and print its id."`
+	Show         conversationShow   `cmd:"" help:"Show a conversation."`
+	Follow       conversationFollow `cmd:"" help:"Show a conversation, and what is said in it from now on."`
+	Stop         conversationStop   `cmd:"" help:"End the answer that is being written, if one is."`
+	Close        conversationClose  `cmd:"" help:"Close a conversation; it can still be read."`
+	Participants participantsShow   `cmd:"" help:"Show who takes part in a conversation."`
+	Add          participantAdd     `cmd:"" help:"Let somebody take part in a shared conversation of yours."`
+	Remove       participantRemove  `cmd:"" help:"End somebody's part in a shared conversation of yours."`
+	Waiting      waitingShow        `cmd:"" help:"Show whose messages wait, in the order in which they are taken up."`
 }
 
 // remoteFlags say which running server is meant, and who asks.
@@ -84,7 +89,11 @@ func (c *conversationShow) Run(ctx context.Context, terminal console) error {
 	if err != nil {
 		return unknown(ctx, c.ID, err)
 	}
-	fmt.Fprintf(terminal.out, "conversation %s, %s, %s\n", info.ID, info.State, count(info.Turns, "turn"))
+	shared := ""
+	if info.Shared {
+		shared = "shared, "
+	}
+	fmt.Fprintf(terminal.out, "conversation %s, %s%s, %s\n", info.ID, shared, info.State, count(info.Turns, "turn"))
 	options := conversation.HistoryOptions{Limit: conversation.MaxPage}
 	for {
 		page, err := server.History(ctx, c.ID, options)
@@ -92,7 +101,7 @@ func (c *conversationShow) Run(ctx context.Context, terminal console) error {
 			return unknown(ctx, c.ID, err)
 		}
 		for _, record := range page.Entries {
-			writeRecord(terminal.out, record)
+			writeRecord(terminal.out, info, record)
 		}
 		if page.Done {
 			return nil
@@ -101,9 +110,20 @@ func (c *conversationShow) Run(ctx context.Context, terminal console) error {
 	}
 }
 
+// speaker is whose entry it is, in a shared conversation with who asked (C-39.9).
+func speaker(info conversation.Info, record conversation.Record) string {
+	switch {
+	case !info.Shared || record.Asker == nil:
+		return string(record.Role)
+	case record.Role == conversation.RoleUser:
+		return "user " + printable.Line(record.Asker.Actor)
+	}
+	return string(record.Role) + " to " + printable.Line(record.Asker.Actor)
+}
+
 // writeRecord prints an entry: when, its ord, who, what became of it, and the
 // text, whose further lines are set in.
-func writeRecord(out io.Writer, record conversation.Record) {
+func writeRecord(out io.Writer, info conversation.Info, record conversation.Record) {
 	what := string(record.Status)
 	if record.Reason != "" {
 		what += " (" + string(record.Reason) + ")"
@@ -113,7 +133,7 @@ func writeRecord(out io.Writer, record conversation.Record) {
 	}
 	text := strings.ReplaceAll(printable.Lines(record.Text), "\n", "\n    ")
 	fmt.Fprintf(out, "\n%s  ord %s  turn %d  %s, %s\n    %s\n",
-		record.Time.Local().Format(time.DateTime), ordOf(record), record.Turn, record.Role, printable.Line(what), text)
+		record.Time.Local().Format(time.DateTime), ordOf(record), record.Turn, speaker(info, record), printable.Line(what), text)
 }
 
 type conversationStop struct {
@@ -159,8 +179,11 @@ func (c *conversationClose) Run(ctx context.Context) error {
 // unknown says which conversation is not there, or is not the caller's: the two
 // cannot be told apart (C-23.7).
 func unknown(ctx context.Context, id string, err error) error {
-	if errors.Is(err, conversation.ErrNotFound) {
+	switch {
+	case errors.Is(err, conversation.ErrNotFound):
 		return fmt.Errorf("no conversation %q of yours; see parley conversation list", id)
+	case errors.Is(err, conversation.ErrForbidden):
+		return fmt.Errorf("conversation %q is not shared, or not yours to manage; see parley conversation participants", id)
 	}
 	return explain(ctx, err)
 }

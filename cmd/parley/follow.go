@@ -54,6 +54,7 @@ func (c *conversationFollow) Run(ctx context.Context, terminal console) error {
 
 // follow prints the entries of a stream.
 func (c *conversationFollow) follow(events func(func(client.Event, error) bool), link *link, out io.Writer) error {
+	var info conversation.Info
 	for event, err := range events {
 		if err != nil {
 			return err
@@ -62,9 +63,10 @@ func (c *conversationFollow) follow(events func(func(client.Event, error) bool),
 		case client.Lost:
 			link.broken()
 		case client.Status:
+			info = event.Info
 			link.whole()
 		case client.Message:
-			if err := c.print(out, event.Record); err != nil {
+			if err := c.print(out, info, event.Record); err != nil {
 				return err
 			}
 		}
@@ -73,9 +75,9 @@ func (c *conversationFollow) follow(events func(func(client.Event, error) bool),
 }
 
 // print prints an entry.
-func (c *conversationFollow) print(out io.Writer, record conversation.Record) error {
+func (c *conversationFollow) print(out io.Writer, info conversation.Info, record conversation.Record) error {
 	if !c.JSON {
-		writeRecord(out, record)
+		writeRecord(out, info, record)
 		return nil
 	}
 	line, err := json.Marshal(record)

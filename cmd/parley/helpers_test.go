@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +30,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"sigterm": sigterm,
 	"busy":    busy,
 	"newest":  newest,
+	"capture": capture,
 	"login":   login,
 	"oneline": oneline,
 	"sql":     sql,
@@ -107,6 +109,19 @@ func busy(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { listener.Close() })
 	ts.Setenv(args[0], listener.Addr().String())
+}
+
+// capture VARIABLE PATTERN sets a variable to what the group of a pattern is in the
+// standard output of the last command.
+func capture(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: capture VARIABLE PATTERN")
+	}
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("%s is not in the output", args[1])
+	}
+	ts.Setenv(args[0], m[1])
 }
 
 // newest VAR puts the id in the second line of the last command's output, a

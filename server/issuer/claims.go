@@ -5,6 +5,7 @@ import (
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,38 +28,67 @@ var (
 	errOperator = errors.New("it stands for the server's operator, who has a token; see actor_claim and tenant_claim in [oidc]")
 )
 
-// owner reads for whom the claims of a JWT stand, and until when. Its signature,
-// issuer and audience are checked before.
-func (i *Issuer) owner(payload []byte, now time.Time) (who identity.Identity, until time.Time, err error) {
-	var claims map[string]jsontext.Value
-	if err := json.Unmarshal(payload, &claims); err != nil { // names that stand twice, and text that is not UTF-8, are errors too
-		return identity.Identity{}, time.Time{}, errClaims
+// Bearer is what a JWT says.
+type Bearer struct {
+	Identity identity.Identity // for whom it stands
+	Until    time.Time         // it holds, with the skew of clocks
+	Issued   time.Time         // zero where it does not say
+
+	claims map[string]jsontext.Value
+}
+
+// Says reports whether a claim is a text, or a list with a text, that is value.
+func (b Bearer) Says(claim, value string) bool {
+	said := b.claims[claim]
+	if said.Kind() != '[' {
+		one, ok := text(said)
+		return ok && one == value
 	}
-	until, err = interval(claims, now)
-	if err != nil {
-		return identity.Identity{}, time.Time{}, err
+	var list []jsontext.Value
+	return json.Unmarshal(said, &list) == nil && slices.ContainsFunc(list, func(entry jsontext.Value) bool {
+		one, ok := text(entry)
+		return ok && one == value
+	})
+}
+
+// read reads the claims of a JWT whose signature, issuer and audience are checked.
+func (i *Issuer) read(payload []byte, now time.Time) (Bearer, error) {
+	b := Bearer{}
+	if err := json.Unmarshal(payload, &b.claims); err != nil { // names that stand twice, and text that is not UTF-8, are errors too
+		return Bearer{}, errClaims
 	}
+	var err error
+	if b.Until, err = interval(b.claims, now); err != nil {
+		return Bearer{}, err
+	}
+	b.Issued, _ = instant(b.claims["iat"])
+	b.Identity, err = i.owner(b.claims)
+	return b, err
+}
+
+// owner reads for whom the claims of a JWT stand.
+func (i *Issuer) owner(claims map[string]jsontext.Value) (who identity.Identity, err error) {
 	var ok bool
 	if who.Actor, ok = text(claims[cmp.Or(i.config.ActorClaim, "sub")]); !ok {
-		return identity.Identity{}, time.Time{}, errActor
+		return identity.Identity{}, errActor
 	}
 	if i.config.TenantClaim != "" {
 		tenant, ok := text(claims[i.config.TenantClaim])
 		if !ok {
-			return identity.Identity{}, time.Time{}, errTenant
+			return identity.Identity{}, errTenant
 		}
 		who.Tenant = identity.Some(tenant)
 	}
 	switch {
 	case strings.HasPrefix(who.Actor, datadir.ServicePrefix):
-		return identity.Identity{}, time.Time{}, errReserved // C-34.2
+		return identity.Identity{}, errReserved // C-34.2
 	case who == i.operator: // who runs the server is no matter of the issuer's
-		return identity.Identity{}, time.Time{}, errOperator
+		return identity.Identity{}, errOperator
 	}
-	return who, until, nil
+	return who, nil
 }
 
-// text reads a claim that names somebody.
+// text reads a claim that is a text.
 func text(value jsontext.Value) (string, bool) {
 	var s string
 	if value.Kind() != '"' || json.Unmarshal(value, &s) != nil {

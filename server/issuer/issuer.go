@@ -159,24 +159,25 @@ func (i *Issuer) report(err error) {
 // ErrRefused says that a JWT stands for nobody.
 var ErrRefused = errors.New("no JWT that is taken")
 
-// Verify returns for whom a JWT stands, and until when.
+// Verify returns what a JWT says.
 //
 // Errors: [ErrRefused], whatever is wrong.
-func (i *Issuer) Verify(ctx context.Context, raw string) (who identity.Identity, until time.Time, err error) {
+func (i *Issuer) Verify(ctx context.Context, raw string) (Bearer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if !IsJWT(raw) || !i.await(ctx) {
-		return identity.Identity{}, time.Time{}, ErrRefused
+		return Bearer{}, ErrRefused
 	}
 	token, err := i.verifier.Verify(ctx, raw)
 	if err != nil {
-		return identity.Identity{}, time.Time{}, ErrRefused // err may quote the JWT
+		return Bearer{}, ErrRefused // err may quote the JWT
 	}
-	if who, until, err = i.judge(token); err != nil {
+	bearer, err := i.judge(token)
+	if err != nil {
 		i.explain(err)
-		return identity.Identity{}, time.Time{}, ErrRefused
+		return Bearer{}, ErrRefused
 	}
-	return who, until, nil
+	return bearer, nil
 }
 
 // await waits until the issuer is found, and reports whether it is. Who comes
@@ -198,15 +199,15 @@ func (i *Issuer) await(ctx context.Context) bool {
 }
 
 // judge reads a JWT that the issuer has signed.
-func (i *Issuer) judge(token *oidc.IDToken) (who identity.Identity, until time.Time, err error) {
+func (i *Issuer) judge(token *oidc.IDToken) (Bearer, error) {
 	var payload json.RawMessage
 	if err := token.Claims(&payload); err != nil {
-		return identity.Identity{}, time.Time{}, errClaims
+		return Bearer{}, errClaims
 	}
 	if !slices.Contains(token.Audience, i.config.Audience) {
-		return identity.Identity{}, time.Time{}, errAudience
+		return Bearer{}, errAudience
 	}
-	return i.owner(payload, time.Now())
+	return i.read(payload, time.Now())
 }
 
 // explain tells the log, once for each reason, why people are refused whom the

@@ -64,7 +64,7 @@ func trust(t *testing.T, a *issuertest.Authority, change func(*Config)) (*Issuer
 // taken reports whether the issuer takes a JWT.
 func taken(t *testing.T, i *Issuer, raw string) bool {
 	t.Helper()
-	_, _, err := i.Verify(t.Context(), raw)
+	_, err := i.Verify(t.Context(), raw)
 	if err != nil && !errors.Is(err, ErrRefused) {
 		t.Fatalf("Verify = %v, want ErrRefused", err)
 	}
@@ -141,8 +141,8 @@ func TestJWT(t *testing.T) {
 			{"claims that are no object", text(`["ann"]`), false},
 		} {
 			if test.raw == whole {
-				if got, until, err := i.Verify(t.Context(), test.raw); got != (identity.Identity{Actor: "ann"}) || until.Sub(now) != time.Hour+clockSkew || err != nil {
-					t.Errorf("Verify = %+v, %v, %v, want ann for an hour", got, until, err)
+				if got, err := i.Verify(t.Context(), test.raw); got.Identity != (identity.Identity{Actor: "ann"}) || got.Until.Sub(now) != time.Hour+clockSkew || err != nil {
+					t.Errorf("Verify = %+v, %v, want ann for an hour", got, err)
 				}
 			}
 			if got := taken(t, i, test.raw); got != test.want {
@@ -174,7 +174,7 @@ func TestJWTClaims(t *testing.T) {
 			return map[string]any{"email": "me", "https://example.org/tenant": name}
 		}
 		want := identity.Identity{Tenant: identity.Some("acme"), Actor: "me"}
-		if got, _, err := i.Verify(t.Context(), a.Sign(t, "k", key, tenant("acme"))); got != want || err != nil {
+		if got, err := i.Verify(t.Context(), a.Sign(t, "k", key, tenant("acme"))); got.Identity != want || err != nil {
 			t.Errorf("Verify = %+v, %v, want %+v", got, err, want)
 		}
 		for _, wrong := range []any{nil, "", 7, strings.Repeat("x", 257)} {
@@ -318,7 +318,7 @@ func TestIssuerIsLazy(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, _, err := i.Verify(ctx, a.Sign(t, "k", issuertest.NewKey(t), nil)); !errors.Is(err, ErrRefused) {
+		if _, err := i.Verify(ctx, a.Sign(t, "k", issuertest.NewKey(t), nil)); !errors.Is(err, ErrRefused) {
 			t.Errorf("Verify after Close = %v, want ErrRefused", err)
 		}
 	})
@@ -335,13 +335,31 @@ func FuzzClaims(f *testing.F) {
 			i.config.TenantClaim = "t"
 		}
 		now := time.Unix(1000, 0)
-		who, until, err := i.owner(claims, now)
+		b, err := i.read(claims, now)
 		if err != nil {
 			return
 		}
+		who, until := b.Identity, b.Until
+		b.Says("sub", "ann") // whatever stands there
 		_, tenant := who.Tenant.Value()
 		if who.Validate() != nil || who == operator || strings.HasPrefix(who.Actor, datadir.ServicePrefix) || !until.After(now) || tenant != tenants {
-			t.Errorf("owner(%q) = %+v, %v", claims, who, until)
+			t.Errorf("read(%q) = %+v, %v", claims, who, until)
 		}
 	})
+}
+
+// A claim says a value that it is, or that stands in its list, as a text; whatever
+// else it is says nothing.
+func TestBearerSays(t *testing.T) {
+	i := &Issuer{operator: operator}
+	for claims, want := range map[string]bool{
+		`"groups":"oncall"`: true, `"groups":["a","oncall"]`: true, `"groups":[1,{},null,"oncall"]`: true,
+		`"groups":"oncall "`: false, `"groups":["ONCALL"]`: false, `"groups":[["oncall"]]`: false, `"groups":{"oncall":true}`: false,
+		`"groups":"a,oncall"`: false, `"groups":null`: false, `"groups":[]`: false, `"group":"oncall"`: false,
+	} {
+		b, err := i.read([]byte(`{"sub":"ann","exp":2000,"iat":900,`+claims+`}`), time.Unix(1000, 0))
+		if err != nil || b.Says("groups", "oncall") != want || !b.Issued.Equal(time.Unix(900, 0)) {
+			t.Errorf("read(%s) = %+v, %v; want that it says so: %t", claims, b, err, want)
+		}
+	}
 }
