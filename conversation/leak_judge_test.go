@@ -165,6 +165,10 @@ func (j *judge) record(r Record) {
 	switch {
 	case r.Status == StatusAccepted:
 		j.seen.Turns++
+		if r.Role == RoleNotice {
+			j.seen.Notices++
+		}
+		j.bears(fmt.Sprint("the message of turn ", r.Turn), r.Classes, j.births[canary.FindString(r.Text)].need)
 	case r.Status == StatusRejected:
 		j.seen.Rejected++
 	case r.Status == StatusInterrupted:
@@ -196,6 +200,9 @@ func (j *judge) cutBy(r Record) {
 		}
 		envelope, _ := split(message.Payload)
 		b, _ := envelope.read()
+		if b.Asker == nil { // a notice cuts nothing (C-45.6)
+			continue
+		}
 		own := *b.Asker == *r.Asker && !strings.Contains(b.Text, canary.FindString(j.byTurn[r.Turn].question.Text))
 		if own && b.Kind != KindStop || b.Kind == KindStop && *b.Turn == r.Turn && (own || *b.Asker == ann.Identity) {
 			return
@@ -362,7 +369,7 @@ func (j *judge) entryOf(r received) {
 
 // shown is a record as somebody may see it at a time.
 func (j *judge) shown(r Record, who *identity.Principal, at time.Time) Record {
-	if *r.Asker == who.Identity {
+	if r.Asker != nil && *r.Asker == who.Identity {
 		return r
 	}
 	r.TurnExecutionID = ""
