@@ -69,7 +69,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: who takes part is asked when a message is dequeued (C-39.3)",
-		file:  "conversation/coordinate.go", from: "if err != nil || !m.passes(b.Kind) {\n\t\treturn", to: "if false {\n\t\treturn",
+		file:  "conversation/coordinate.go", from: "if err != nil || !m.passes(b.Kind) {\n\t\treturn", to: "if err != nil && m.passes(b.Kind) {\n\t\treturn",
 		test: "TestRemovedWhileQueued",
 	},
 	{
@@ -79,7 +79,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: who takes part is asked for each entry (C-37.10)",
-		file:  "conversation/follow.go", from: `if err == nil && !rosterHas(roster, a.caller.Identity) {`, to: `if false {`,
+		file:  "conversation/follow.go", from: `if err == nil && !rosterHas(roster, a.caller.Identity) {`, to: `if err == nil && len(roster) > MaxParticipants {`,
 		test: "TestNothingLeaks",
 	},
 	{
@@ -214,7 +214,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: a change is judged by the set that it changes (C-33.6)",
-		file:  "conversation/participants.go", from: `Stream: ParticipantsPrefix + conversation, Expect: next,`, to: `Stream: ParticipantsPrefix + conversation, Expect: journal.AtEnd,`,
+		file:  "conversation/participants.go", from: `Stream: ParticipantsPrefix + conversation, Expect: next,`, to: `Stream: ParticipantsPrefix + conversation, Expect: journal.AtEnd + 0*next,`,
 		test: "TestConcurrentChanges",
 	},
 	{
