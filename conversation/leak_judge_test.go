@@ -78,6 +78,29 @@ func newJudge(w *warren) *judge {
 	}
 }
 
+// rehearse replays all logs: those of the turns are given what the log of the
+// conversation tells, and must ask for what they asked before (C-44.3, K15).
+func (j *judge) rehearse() {
+	ran := 0
+	for _, turn := range j.byN {
+		if turn.reply.TurnExecutionID == "" {
+			continue
+		}
+		ran++
+		if got, err := j.rt.Rehearse(j.t.Context(), turn.reply.TurnExecutionID, 0); err != nil || !got.Ended {
+			j.t.Errorf("the rehearsal of the turn of message %d: %+v, %v", turn.n, got, err)
+		}
+	}
+	for g := 0; len(j.records) > 0 && g <= j.records[len(j.records)-1].Cursor.Generation; g++ {
+		if _, err := j.rt.Rehearse(j.t.Context(), "room", g); err != nil {
+			j.t.Errorf("the rehearsal of generation %d: %v", g, err)
+		}
+	}
+	if ran < len(j.byN) {
+		j.t.Errorf("%d of %d turns have an execution", ran, len(j.byN))
+	}
+}
+
 // membership holds a recorded verdict against who took part then (C-39.3).
 func (j *judge) membership(e journal.Event) {
 	if !strings.HasSuffix(e.ID, ":member") {

@@ -65,8 +65,10 @@ func playLeaks(t *testing.T, seed uint64) tallies {
 	}
 	w.lookAll()
 	w.unfollow()
+	j := newJudge(w)
+	j.rehearse()
 	w.stop()
-	return newJudge(w).judge()
+	return j.judge()
 }
 
 // folk are the people of the dialogues; the first owns the conversation.
