@@ -119,7 +119,12 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: a question bears what stands before it (C-36.5)",
-		file:  "conversation/turn.go", from: `user.Classes = union(user.Classes, d.window.classes(p.shown))`, to: `user.Classes = union(user.Classes)`,
+		file:  "conversation/turn.go", from: `union(user.Classes, b.stated(), d.window.classes(p.shown))`, to: `union(user.Classes, b.stated())`,
+		test: "TestNothingLeaks",
+	},
+	{
+		guard: "shared: a notice bears what its maker states (C-45.8)",
+		file:  "conversation/turn.go", from: `union(user.Classes, b.stated(), d.window.classes(p.shown))`, to: `union(user.Classes, d.window.classes(p.shown))`,
 		test: "TestNothingLeaks",
 	},
 	{
