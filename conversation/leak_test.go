@@ -19,7 +19,7 @@ import (
 // may be in a byte of what somebody receives, or of what is sent in their turn, that
 // they may not see there at that moment (C-33 to C-39, T83 to T92).
 func TestNothingLeaks(t *testing.T) {
-	dialogues := uint64(400)
+	dialogues := uint64(320)
 	if underRace || testing.Short() {
 		dialogues /= 10
 	}
@@ -65,8 +65,10 @@ func playLeaks(t *testing.T, seed uint64) tallies {
 	}
 	w.lookAll()
 	w.unfollow()
+	j := newJudge(w)
+	j.rehearse()
 	w.stop()
-	return newJudge(w).judge()
+	return j.judge()
 }
 
 // folk are the people of the dialogues; the first owns the conversation.
@@ -99,6 +101,8 @@ func (w *warren) step() {
 		}
 	case 9, 10:
 		w.lookAll()
+	case 11:
+		w.notify(who)
 	default:
 		w.say(who, 0)
 	}
@@ -113,6 +117,19 @@ func (w *warren) say(who *identity.Principal, editOf int) {
 		}
 	}
 	_, err := w.client.SendTurn(w.t.Context(), who, "room", Message{Text: text, EditOf: editOf})
+	w.note(who, err)
+}
+
+// notify has the house tell somebody something, which bears a class or says nothing
+// of that (C-45.8).
+func (w *warren) notify(who *identity.Principal) {
+	classes := [][]string{nil, {}, {"secret"}, {"top"}}[w.random.IntN(4)]
+	need := classes
+	if classes == nil {
+		need = []string{Unclassified}
+	}
+	text := w.born(birth{kind: "question", who: who.Actor, need: need}) + [...]string{"", " [slowly]", " [use open]"}[w.random.IntN(3)]
+	err := NewNotifier(w.client).Notify(w.t.Context(), "room", Notice{Topic: TopicLease, Text: text, For: &who.Identity, Classes: classes})
 	w.note(who, err)
 }
 
@@ -269,12 +286,12 @@ func (w *warren) unfollow() {
 type tallies struct {
 	Turns, Rejected, Cut, Failed, Spread         int // Spread: answers with classes that came from before
 	Entries, Placeholders, Withheld, Words, Sent int // Withheld: earlier turns that an asker was not given
-	Recalls, Kept, Folded, Runs                  int
+	Recalls, Kept, Folded, Runs, Notices         int
 }
 
 func (a *tallies) add(b tallies) {
 	for i, n := range []int{
-		b.Turns, b.Rejected, b.Cut, b.Failed, b.Spread, b.Entries, b.Placeholders, b.Withheld, b.Words, b.Sent, b.Recalls, b.Kept, b.Folded, b.Runs,
+		b.Turns, b.Rejected, b.Cut, b.Failed, b.Spread, b.Entries, b.Placeholders, b.Withheld, b.Words, b.Sent, b.Recalls, b.Kept, b.Folded, b.Runs, b.Notices,
 	} {
 		*a.each()[i] += n
 	}
@@ -282,7 +299,7 @@ func (a *tallies) add(b tallies) {
 
 func (a *tallies) each() []*int {
 	return []*int{
-		&a.Turns, &a.Rejected, &a.Cut, &a.Failed, &a.Spread, &a.Entries, &a.Placeholders, &a.Withheld, &a.Words, &a.Sent, &a.Recalls, &a.Kept, &a.Folded, &a.Runs,
+		&a.Turns, &a.Rejected, &a.Cut, &a.Failed, &a.Spread, &a.Entries, &a.Placeholders, &a.Withheld, &a.Words, &a.Sent, &a.Recalls, &a.Kept, &a.Folded, &a.Runs, &a.Notices,
 	}
 }
 

@@ -33,6 +33,7 @@ type house struct {
 	path   string // of its file
 	rt     *kernel.Runtime
 	client *conversation.Client
+	shared bool // its talkers' conversations are
 }
 
 // freshHouse makes a house on an empty store; close gives both back.
@@ -41,7 +42,7 @@ func (b *bench) freshHouse(ctx context.Context, hot int, m model.Model) (*house,
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHouse(store, hot, m, nil)
+	h, err := newHouse(store, hot, m, nil, nil)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -56,7 +57,7 @@ func (b *bench) freshLiveHouse(ctx context.Context, m model.Model, hub *conversa
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHouse(store, 0, m, hub)
+	h, err := newHouse(store, 0, m, hub, nil)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -68,13 +69,13 @@ func (h *house) close() error {
 	return h.store.Close()
 }
 
-func newHouse(store journal.Store, hot int, m model.Model, hub *conversation.Hub) (*house, error) {
+func newHouse(store journal.Store, hot int, m model.Model, hub *conversation.Hub, shared *conversation.Shared) (*house, error) {
 	keys, err := conversation.NewKeys([]byte("a signing key for nothing but figures"))
 	if err != nil {
 		return nil, err
 	}
 	config := conversation.Config{
-		Keys: keys, Hub: hub, Agent: agent.Definition{ID: "bench", Model: m}, Log: slog.New(slog.DiscardHandler),
+		Keys: keys, Hub: hub, Shared: shared, Agent: agent.Definition{ID: "bench", Model: m}, Log: slog.New(slog.DiscardHandler),
 	}
 	if hub != nil {
 		config.BargeIn = conversation.InboxBargeIn(store)
@@ -97,7 +98,7 @@ func newHouse(store journal.Store, hot int, m model.Model, hub *conversation.Hub
 	if err != nil {
 		return nil, err
 	}
-	client, err := conversation.NewClient(conversation.ClientConfig{Runtime: rt, Keys: keys, Hub: hub, Policy: &policy})
+	client, err := conversation.NewClient(conversation.ClientConfig{Runtime: rt, Keys: keys, Hub: hub, Policy: &policy, Shared: shared})
 	if err != nil {
 		rt.Close()
 		return nil, err
@@ -115,7 +116,11 @@ type talker struct {
 }
 
 func (h *house) newTalker(ctx context.Context, id string) (*talker, error) {
-	if _, err := h.client.Start(ctx, &somebody, id); err != nil {
+	start := h.client.Start
+	if h.shared {
+		start = h.client.StartShared
+	}
+	if _, err := start(ctx, &somebody, id); err != nil {
 		return nil, err
 	}
 	next, stop := iter.Pull2(h.client.Follow(ctx, &somebody, id, nil))

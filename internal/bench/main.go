@@ -48,6 +48,7 @@ var sections = []struct {
 }{
 	{"kernel", benchKernel},
 	{"turns", benchTurns},
+	{"shared", benchShared},
 	{"http", benchHTTP},
 	{"wake", benchWake},
 	{"idle", benchIdle},

@@ -55,7 +55,7 @@ var guards = []mutant{
 	},
 	{
 		guard: "the prompt is tainted (C-13.17)",
-		file:  "conversation/answer.go", from: `Prompt: text, PromptOrigin: taint.OriginUser,`, to: `Prompt: text,`,
+		file:  "conversation/answer.go", from: `Prompt: text, PromptOrigin: origin,`, to: `Prompt: text,`,
 		test: "TestDialogue",
 	},
 	{

@@ -69,7 +69,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: who takes part is asked when a message is dequeued (C-39.3)",
-		file:  "conversation/coordinate.go", from: "if err != nil || !m.passes(b.Kind) {\n\t\treturn", to: "if false {\n\t\treturn",
+		file:  "conversation/coordinate.go", from: "if err != nil || !m.passes(b.Kind) {\n\t\treturn", to: "if err != nil && m.passes(b.Kind) {\n\t\treturn",
 		test: "TestRemovedWhileQueued",
 	},
 	{
@@ -79,7 +79,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: who takes part is asked for each entry (C-37.10)",
-		file:  "conversation/follow.go", from: `if err == nil && !rosterHas(roster, a.caller.Identity) {`, to: `if false {`,
+		file:  "conversation/follow.go", from: `if err == nil && !rosterHas(roster, a.caller.Identity) {`, to: `if err == nil && len(roster) > MaxParticipants {`,
 		test: "TestNothingLeaks",
 	},
 	{
@@ -119,7 +119,12 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: a question bears what stands before it (C-36.5)",
-		file:  "conversation/turn.go", from: `user.Classes = union(user.Classes, d.window.classes(p.shown))`, to: `user.Classes = union(user.Classes)`,
+		file:  "conversation/turn.go", from: `union(user.Classes, b.stated(), d.window.classes(p.shown))`, to: `union(user.Classes, b.stated())`,
+		test: "TestNothingLeaks",
+	},
+	{
+		guard: "shared: a notice bears what its maker states (C-45.8)",
+		file:  "conversation/turn.go", from: `union(user.Classes, b.stated(), d.window.classes(p.shown))`, to: `union(user.Classes, d.window.classes(p.shown))`,
 		test: "TestNothingLeaks",
 	},
 	{
@@ -214,7 +219,7 @@ var sharedGuards = []mutant{
 	},
 	{
 		guard: "shared: a change is judged by the set that it changes (C-33.6)",
-		file:  "conversation/participants.go", from: `Stream: ParticipantsPrefix + conversation, Expect: next,`, to: `Stream: ParticipantsPrefix + conversation, Expect: journal.AtEnd,`,
+		file:  "conversation/participants.go", from: `Stream: ParticipantsPrefix + conversation, Expect: next,`, to: `Stream: ParticipantsPrefix + conversation, Expect: journal.AtEnd + 0*next,`,
 		test: "TestConcurrentChanges",
 	},
 	{
