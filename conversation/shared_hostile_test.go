@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,10 +265,10 @@ func TestHostilePartyHooks(t *testing.T) {
 		if err := p.client.Stop(t.Context(), bob, "room", 3); err != nil {
 			t.Fatal(err)
 		}
-		broken.broken = true
+		broken.away.Store(true)
 		<-time.After(time.Minute)
 		synctest.Wait()
-		broken.broken = false
+		broken.away.Store(false)
 		p.settle()
 		seen := p.sees(ann)
 		if seen[1] != "1 assistant complete ann re: one" || seen[3] != "2 assistant failed ann turn-failed" || !strings.HasPrefix(seen[5], "3 assistant ") {
@@ -277,14 +278,14 @@ func TestHostilePartyHooks(t *testing.T) {
 	})
 }
 
-// panickyDirectory panics while it is broken.
+// panickyDirectory panics while it is away.
 type panickyDirectory struct {
 	Directory
-	broken bool
+	away atomic.Bool
 }
 
 func (d *panickyDirectory) Roster(ctx context.Context, conversation string) ([]Participant, error) {
-	if d.broken {
+	if d.away.Load() {
 		panic("the directory is away")
 	}
 	return d.Directory.Roster(ctx, conversation)
