@@ -171,9 +171,10 @@ func TestForgedInterruption(t *testing.T) {
 // (C-33.9, C-39.3).
 func TestCloseOfAFormerManager(t *testing.T) {
 	parties(t, func(t *testing.T, p *party) {
-		manages := true
+		var manages atomic.Bool
+		manages.Store(true)
 		p.shared.Manages = func(_ context.Context, who identity.Identity, _ string) (bool, error) {
-			return manages && who == bob.Identity, nil
+			return manages.Load() && who == bob.Identity, nil
 		}
 		p.open()
 		p.say(ann, "[slowly]")
@@ -181,7 +182,7 @@ func TestCloseOfAFormerManager(t *testing.T) {
 		if err := p.client.Close(t.Context(), bob, "room"); err != nil {
 			t.Fatal(err)
 		}
-		manages = false
+		manages.Store(false)
 		p.settle()
 		p.expect(ann, "1 user accepted ann [slowly]", "1 assistant complete ann re: [slowly]", "0 user rejected bob not-a-participant")
 		p.ask(ann, "go on")
