@@ -108,7 +108,7 @@ func testPeople(t *testing.T, browser context.Context) {
 	ann.Click("#new-shared")
 	ann.Until(`document.querySelector("#panel").open && !document.querySelector("#add").hidden && document.activeElement.id === "actor"`)
 	ann.Expect("status of 400")
-	add(ann, "parley:service")
+	add(ann, strings.Repeat("ä", 200))
 	ann.Until(`document.querySelector("#panel-note").textContent === "Nobody of this name can take part."`)
 	add(ann, "bob")
 	ann.Until(`document.querySelector("#panel-note").textContent === "bob takes part now." && document.querySelectorAll("#people-list li").length === 2`)
