@@ -122,6 +122,12 @@ func testPeople(t *testing.T, browser context.Context) {
 	if failing := ann.Evaluate[[]string](scales); len(failing) > 0 {
 		t.Errorf("these sizes are on no scale:\n%s", strings.Join(failing, "\n"))
 	}
+	ann.Resize(320, 640)
+	if got := ann.Evaluate[bool](`(({ left, right, bottom }) => left >= 0 && right <= innerWidth && bottom <= innerHeight)(document.querySelector("#panel").getBoundingClientRect())`); !got {
+		t.Error("at 320 pixels the panel is cut off")
+	}
+	ann.Shot(shots + "/320-people.png")
+	ann.Resize(1024, 768)
 	ann.Press("\x1b") // Escape
 	ann.Until(`!document.querySelector("#panel").open && document.querySelector("#people").textContent === "2 people"`)
 	write(ann, "hello")
