@@ -55,7 +55,12 @@ export class People {
     if (this.manages && document.activeElement === $("panel-close")) $("actor").focus();
   }
 
+  // show draws the set, unless it is drawn already: a button that is just being
+  // pressed stays.
   show() {
+    const drawn = JSON.stringify([this.id, this.all, this.manages]);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
     $("people").hidden = !this.id;
     $("people").textContent = this.all.length === 1 ? "Only you" : this.all.length ? `${this.all.length} people` : "People";
     $("add").hidden = !this.manages;
