@@ -201,7 +201,11 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, answer 
 
 // request makes a request to a path under /v1.
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body io.Reader) (*http.Request, error) {
-	target := c.base + "/v1/" + path
+	return c.requestTo(ctx, method, c.base+"/v1/"+path, query, body)
+}
+
+// requestTo makes a request to an address of the server.
+func (c *Client) requestTo(ctx context.Context, method, target string, query url.Values, body io.Reader) (*http.Request, error) {
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}

@@ -8,6 +8,21 @@ import (
 	"github.com/parley-run/parley/identity"
 )
 
+// Who says as whom the server knows the holder of the token. It asks /session, which
+// is the server's and not the gateway's.
+//
+// Errors: [ErrUnauthorized].
+func (c *Client) Who(ctx context.Context) (identity.Identity, error) {
+	var answer struct {
+		Identity identity.Identity `json:"identity"`
+	}
+	r, err := c.requestTo(ctx, http.MethodGet, c.base+"/session", nil, nil)
+	if err == nil {
+		err = c.do(r, &answer)
+	}
+	return answer.Identity, err
+}
+
 // Participants lists who takes part in a conversation (C-33.12).
 //
 // Errors: conversation.ErrNotFound.

@@ -79,7 +79,7 @@ func testFailures(t *testing.T, browser context.Context) {
 		{`{role: "user", status: "rejected", reason: "prompt-too-large", text: "x"}`, "not taken: Not taken: it does not fit into what the model can read at once. Send it in pieces."},
 		{`{role: "user", status: "rejected", reason: "edit-invalid", editOf: 3, text: "x"}`, "not taken: Not taken: only your own messages can be edited that the agent still has before it."},
 		{`{role: "assistant", status: "failed", reason: "what-is-to-come"}`, "failed: It failed, and the server does not say why."},
-		{`{role: "assistant", status: "restricted"}`, ": "},
+		{`{role: "assistant", status: "restricted"}`, "restricted: "},
 	} {
 		got := p.Evaluate[string](`import("/entry.js").then(({ entryOf }) => {
 			const { element } = entryOf({ turn: 1, time: new Date().toISOString(), ...` + test.record + ` }, { actor: "me" }, () => {});
@@ -90,7 +90,7 @@ func testFailures(t *testing.T, browser context.Context) {
 			t.Errorf("%s is shown with %q, want %q", test.record, got, test.want)
 		}
 	}
-	if got := p.Evaluate[string](newest + `.querySelector(".body").textContent`); got != "You may not see this message." {
+	if got := p.Evaluate[string](newest + `.querySelector(".body").textContent`); got != "Restricted: you are not cleared for what this has touched." {
 		t.Errorf("a restricted entry is shown as %q", got)
 	}
 	p.Evaluate[bool](`document.querySelector("#scroll").scrollTop = 1e6, true`)

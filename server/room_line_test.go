@@ -15,7 +15,8 @@ import (
 	"github.com/parley-run/parley/server/datadir"
 )
 
-// wire is the network between a browser and a server, which a test can cut.
+// wire is the network between a browser and a server, which a test can cut, and at
+// which it hears what the browser is told.
 type wire struct {
 	listener net.Listener
 	target   string
@@ -23,6 +24,7 @@ type wire struct {
 
 	mu    sync.Mutex
 	cut   bool
+	heard []byte // by the browser
 	conns []net.Conn
 }
 
@@ -77,7 +79,22 @@ func (w *wire) join(near net.Conn) {
 		io.Copy(far, near)
 		far.Close()
 	})
-	io.Copy(near, far)
+	io.Copy(io.MultiWriter(near, w), far)
+}
+
+// Write hears what comes from the server.
+func (w *wire) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = append(w.heard, text...)
+	return len(text), nil
+}
+
+// said is all that came from the server.
+func (w *wire) said() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.heard)
 }
 
 // set cuts the wire, and all that goes over it, or mends it.

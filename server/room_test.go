@@ -156,6 +156,10 @@ func TestRoom(t *testing.T) {
 		{"titles", testTitles},
 		{"piles", testPiles},
 		{"told", testToldNotSent},
+		{"people", testPeople},
+		{"restricted", testRestricted},
+		{"queue", testQueue},
+		{"places", testPlaces},
 		{"leaving", testLeaving},
 	} {
 		t.Run(test.name, func(t *testing.T) {

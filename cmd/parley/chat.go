@@ -20,6 +20,7 @@ type chatCommand struct {
 	clientFlags
 	ID       string `xor:"which" placeholder:"ID" help:"Go on with this conversation."`
 	Continue bool   `xor:"which" help:"Go on with the open conversation that was written to last."`
+	Shared   bool   `xor:"which" help:"Start a conversation in which others may take part."`
 	Plain    bool   `help:"Read lines and print answers on a terminal too, as in a pipe; not the whole screen."`
 }
 
@@ -157,7 +158,14 @@ func (c *chatCommand) open(ctx context.Context, server *client.Client) (id strin
 	case c.Continue:
 		return newestOpen(ctx, server)
 	}
-	return server.Start(ctx)
+	if !c.Shared {
+		return server.Start(ctx)
+	}
+	id, err = server.StartShared(ctx)
+	if errors.Is(err, conversation.ErrForbidden) {
+		err = errNoShared
+	}
+	return id, err
 }
 
 // newestOpen is the open conversation with the newest activity.

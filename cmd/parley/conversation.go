@@ -147,7 +147,8 @@ func (c *conversationStop) Run(ctx context.Context, terminal console) error {
 	if err != nil {
 		return err
 	}
-	_, running, err := survey(ctx, server, c.ID)
+	_, question, err := survey(ctx, server, c.ID)
+	running := question.Turn
 	if err != nil {
 		return unknown(ctx, c.ID, err)
 	}

@@ -119,9 +119,9 @@ func (t *talk) connection(lost bool) {
 // meanwhile shows a person what they said on another device while the connection
 // was lost: the answer to it comes next.
 func (t *talk) meanwhile(record conversation.Record) {
-	if t.interactive && record.Status == conversation.StatusAccepted && t.askOf(record) == nil {
+	if t.interactive && record.Status == conversation.StatusAccepted && t.readers.mine(record) && t.askOf(record) == nil {
 		t.live.freshLine()
-		writeEntry(t.terminal.out, record)
+		writeEntry(t.terminal.out, record, t.readers)
 	}
 }
 
@@ -129,6 +129,10 @@ func (t *talk) meanwhile(record conversation.Record) {
 // of the first message like it that is still without a turn. A rejection may have
 // no text, and is then taken for one of ours.
 func (t *talk) hear(record conversation.Record) {
+	if !t.readers.mine(record) {
+		t.overhear(record)
+		return
+	}
 	if record.Role == conversation.RoleAssistant {
 		t.print(record)
 		for _, a := range slices.Clone(t.asks) {

@@ -12,6 +12,9 @@ import (
 	"github.com/parley-run/parley/identity"
 )
 
+// errNoShared says that who may start shared conversations is somebody else (C-33.10).
+var errNoShared = errors.New("the server does not let you start a shared conversation")
+
 type conversationStart struct {
 	remoteFlags
 	Shared bool `help:"Others may take part; see parley conversation add."`
@@ -29,7 +32,7 @@ func (c *conversationStart) Run(ctx context.Context, terminal console) error {
 	}
 	id, err := start(ctx)
 	if errors.Is(err, conversation.ErrForbidden) {
-		return errors.New("the server does not let you start a shared conversation")
+		return errNoShared
 	}
 	if err != nil {
 		return explain(ctx, err)

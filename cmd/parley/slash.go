@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 const chatHelp = `/stop            ends the answer that is being written, as Ctrl-C does
 /edit ORD TEXT   says TEXT in place of your message ORD
 /history [N]     shows the last N entries, each with its ORD; 10 unless said
+/people          lists who takes part
+/add NAME        lets somebody of your tenant take part; /remove NAME ends it
 /help            shows this
 //TEXT           says a text that begins with a slash
 A line that you type while an answer is written interrupts it. Ctrl-D ends the talk.
@@ -34,6 +37,8 @@ func (t *talk) command(line string) {
 		t.halt()
 	case name == "/edit":
 		t.edit(rest)
+	case name == "/people" || name == "/add" || name == "/remove":
+		t.people(name, rest)
 	case name == "/history":
 		t.history(rest)
 	default:
@@ -74,7 +79,7 @@ func (t *talk) halt() {
 		}
 		return
 	}
-	running := 0
+	var running conversation.Record
 	t.want(order{
 		do: persistent(func(ctx context.Context) (err error) {
 			_, running, err = survey(ctx, t.server, t.id)
@@ -84,12 +89,14 @@ func (t *talk) halt() {
 			switch {
 			case err != nil:
 				return err
-			case running == 0:
+			case running.Turn == 0:
 				t.note("no answer is being written")
 				return nil
 			}
-			t.await(&ask{turn: running, sent: true})
-			t.stopTurn(running)
+			if t.readers.mine(running) {
+				t.await(&ask{turn: running.Turn, sent: true})
+			}
+			t.stopTurn(running.Turn)
 			return nil
 		},
 	})
@@ -98,8 +105,14 @@ func (t *talk) halt() {
 // stopTurn asks the server to end a turn.
 func (t *talk) stopTurn(turn int) {
 	t.want(order{
-		do:   persistent(func(ctx context.Context) error { return t.server.Stop(ctx, t.id, turn) }),
-		done: func(err error) error { return err },
+		do: persistent(func(ctx context.Context) error { return t.server.Stop(ctx, t.id, turn) }),
+		done: func(err error) error {
+			if errors.Is(err, conversation.ErrForbidden) {
+				t.note("not stopped: it is somebody else's answer")
+				return nil
+			}
+			return err
+		},
 	})
 }
 
@@ -122,7 +135,7 @@ func (t *talk) history(rest string) {
 		done: func(err error) error {
 			t.live.freshLine()
 			for i := len(entries) - 1; err == nil && i >= 0; i-- {
-				writeEntry(t.terminal.out, entries[i])
+				writeEntry(t.terminal.out, entries[i], t.readers)
 			}
 			return err
 		},

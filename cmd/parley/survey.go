@@ -42,16 +42,16 @@ func lastEntries(ctx context.Context, server *client.Client, id string, n int) (
 	return entries, err
 }
 
-// survey returns the place of the newest entry, nil if there is none, and the
-// number of the turn whose answer is being written, 0 if none is: a message that
-// was accepted and has no answer says so (C-15.15).
-func survey(ctx context.Context, server *client.Client, id string) (last *conversation.Cursor, running int, err error) {
+// survey returns the place of the newest entry, nil if there is none, and the question
+// whose answer is being written, with the turn 0 if none is: a message that was
+// accepted and has no answer says so (C-15.15), and one that is restricted was accepted.
+func survey(ctx context.Context, server *client.Client, id string) (last *conversation.Cursor, running conversation.Record, err error) {
 	err = backward(ctx, server, id, entriesShown, func(record conversation.Record) bool {
 		if last == nil {
 			last = &record.Cursor
 		}
-		if record.Status == conversation.StatusAccepted {
-			running = record.Turn
+		if begins(record) {
+			running = record
 		}
 		return record.Status == conversation.StatusRejected
 	})
@@ -60,12 +60,14 @@ func survey(ctx context.Context, server *client.Client, id string) (last *conver
 
 // writeEntry prints an entry for who looks back: its ord, who, the text, whose
 // further lines are set in, and what is to be known of it.
-func writeEntry(out io.Writer, record conversation.Record) {
+func writeEntry(out io.Writer, record conversation.Record, readers readers) {
 	who, mark := "agent", ""
 	if record.Role == conversation.RoleUser {
-		who = "you"
+		who = readers.name(record)
 	}
 	switch {
+	case record.Status == conversation.StatusRestricted:
+		mark = "[restricted: you are not cleared for what this has touched]"
 	case record.EditOf > 0:
 		mark = fmt.Sprintf(" [edits %d]", record.EditOf)
 	case record.Status == conversation.StatusInterrupted:

@@ -28,6 +28,8 @@ type talk struct {
 	live        *liveReply // shows words as they come; nil to print whole answers
 	brake       *brake
 
+	readers  readers              // who else can write here
+	other    string               // who is answered, if it is not the person
 	read     *conversation.Cursor // up to here the transcript is known
 	asks     []*ask               // what awaits an answer, oldest first
 	stream   *stream              // there while something does
@@ -88,13 +90,21 @@ func (t *talk) run(ctx context.Context) error {
 // begin goes to the end of what was said before. A person is shown the answer
 // that is being written just then.
 func (t *talk) begin(ctx context.Context) error {
+	readers, err := readersOf(ctx, t.server, t.id)
+	if err != nil {
+		return err
+	}
 	newest, running, err := survey(ctx, t.server, t.id)
 	if err != nil {
 		return err
 	}
-	t.read = newest
-	if t.interactive && running > 0 {
-		t.await(&ask{turn: running, sent: true})
+	t.read, t.readers = newest, readers
+	switch {
+	case running.Turn == 0:
+	case !readers.mine(running):
+		t.answers(running)
+	case t.interactive:
+		t.await(&ask{turn: running.Turn, sent: true})
 		t.attend(ctx)
 	}
 	return nil
@@ -168,6 +178,9 @@ func (t *talk) say(m conversation.Message) {
 				return nil
 			}
 			a.sent = err == nil
+			if a.sent && t.interactive && t.readers.shared {
+				t.place(m.Text)
+			}
 			return err
 		},
 	})

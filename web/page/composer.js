@@ -28,7 +28,8 @@ export class Composer {
     this.id = id;
     this.draft(this.drafts.get(id) ?? "");
     this.sent = false;
-    this.answering(false);
+    this.stoppable(false);
+    this.hint("");
     this.close("");
   }
 
@@ -66,8 +67,11 @@ export class Composer {
 
   advise(text) { $("advice").textContent = text; }
 
-  // answering shows whether there is an answer to stop.
-  answering(yes) {
+  // hint says what sending does, where that is not plain.
+  hint(text) { $("advice").dataset.hint = text; }
+
+  // stoppable shows whether there is an answer that the person may stop.
+  stoppable(yes) {
     if (!yes && document.activeElement === $("stop")) this.text.focus();
     $("stop").hidden = !yes;
   }

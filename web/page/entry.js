@@ -54,7 +54,8 @@ export function entryOf(record, me, edit) {
   entry.head.insertBefore(timeOf(record.time), entry.mark);
   if (record.status === "restricted") {
     entry.element.classList.add("restricted");
-    entry.say("You may not see this message.");
+    entry.say("Restricted: you are not cleared for what this has touched.");
+    entry.note("restricted");
     return entry;
   }
   if (record.html) {
@@ -78,7 +79,7 @@ export function entryOf(record, me, edit) {
 function authorOf({ role, asker }, me) {
   if (role !== "user") return "Agent";
   if (!asker) return "Somebody";
-  return sameIdentity(asker, me) ? "You" : nameOf(asker);
+  return sameIdentity(asker, me) ? "You" : nameOf(asker, me);
 }
 
 async function copy(button, text) {

@@ -1,16 +1,18 @@
-// The answer that is being written.
+// The answer that is being written. Of one for somebody else no words come before it
+// is whole (C-37.9).
 import { Entry } from "/entry.js";
 
 const longestPause = 1000;
 
 export class Live {
-  // grown() is called when there is more of it to see.
-  constructor(turn, grown) {
-    Object.assign(this, { turn, grown, waiting: "", pause: 0, timer: 0, entry: new Entry("assistant", "Agent") });
+  // grown() is called when there is more of it to see. other is the name of somebody
+  // else who is answered, "" for the person's own.
+  constructor(turn, grown, other) {
+    Object.assign(this, { turn, grown, other, waiting: "", pause: 0, timer: 0, entry: new Entry("assistant", "Agent") });
     this.element = this.entry.element;
     this.element.classList.add("live");
     this.element.dataset.turn = turn;
-    this.entry.note("writing");
+    this.entry.note(other ? `${other} is being answered` : "writing");
   }
 
   // whole shows all that was said so far.

@@ -3,6 +3,7 @@
 // with a click.
 import { ask, conversation, persist } from "/api.js";
 import { Entry } from "/entry.js";
+import { nth } from "/queue.js";
 import { wordsOf } from "/words.js";
 
 const forever = new AbortController().signal;
@@ -19,7 +20,7 @@ export class Outbox {
   // conversation is not of it: sent anew, it could begin two.
   keep() {
     if (!this.keeps) return;
-    const rest = [...this.rooms.values()].flatMap((room) => room.pending.map(({ message, after, state, why }) => ({ id: room.id, message, after, state, why })));
+    const rest = [...this.rooms.values()].flatMap((room) => room.pending.filter((sent) => !sent.elsewhere).map(({ message, after, state, why }) => ({ id: room.id, message, after, state, why })));
     try {
       if (rest.length) sessionStorage.setItem(kept, JSON.stringify({ owner: this.owner, rest }));
       else sessionStorage.removeItem(kept);
@@ -74,6 +75,24 @@ export class Outbox {
     return sent;
   }
 
+  // line takes note of the messages that wait in a room. Those of the person's that
+  // nobody knows here were sent from elsewhere, and go when they wait no more.
+  line(room, waiting) {
+    const found = new Map();
+    waiting.forEach(({ mine, text = "" }, i) => {
+      if (!mine) return;
+      const sent = room.pending.find((other) => !found.has(other) && other.state !== "not sent" && other.text.trim() === text.trim());
+      found.set(sent ?? this.put(room, { message: { text }, after: room.heard, state: "sent", elsewhere: true }), i + 1);
+    });
+    for (const sent of [...room.pending]) {
+      sent.place = found.get(sent) ?? 0;
+      if (sent.state === "sent") sent.entry.note(sent.place ? `${nth(sent.place)} in line` : "sent");
+      if (!sent.elsewhere || sent.place) continue;
+      sent.entry.element.remove();
+      room.drop(sent);
+    }
+  }
+
   // deliver sends a message under one id, however often it takes.
   async deliver(room, sent) {
     const waiting = (err) => sent.entry.note("waiting", wordsOf(err));
@@ -115,7 +134,7 @@ class Room {
   settle(record) {
     const text = (record.text ?? "").trim();
     const i = this.pending.findIndex((sent) => sent.state !== "not sent" && sent.text.trim() === text &&
-      sent.message.editOf === record.editOf && !(record.ord <= sent.after));
+      (sent.elsewhere || sent.message.editOf === record.editOf) && !(record.ord <= sent.after));
     if (i < 0) return undefined;
     const [sent] = this.pending.splice(i, 1);
     sent.recorded = true;

@@ -1,5 +1,5 @@
 // The page: who is there, which conversation is open, and what happens to both.
-import { ask, whenGone } from "/api.js";
+import { ask, conversation, whenGone } from "/api.js";
 import { Outbox } from "/outbox.js";
 import { Talk } from "/talk.js";
 import { Threads } from "/threads.js";
@@ -71,7 +71,25 @@ function build() {
   talk = new Talk(me, new Outbox(me, changed), {
     started: (id) => { history.replaceState(null, "", "#/c/" + id); threads.load(id); },
     said: changed,
+    over: (id) => threads.drop(id),
   });
+}
+
+// share starts a conversation in which others may take part, and asks who.
+async function share() {
+  if ($("new-shared").disabled) return;
+  $("new-shared").disabled = true;
+  try {
+    const { id } = await ask("POST", conversation(), { shared: true });
+    history.pushState(null, "", "#/c/" + id);
+    tabs.postMessage("list");
+    go();
+    talk.stands({ shared: true });
+    talk.people.open();
+  } catch (err) {
+    $("list-note").textContent = err.reason === "not-permitted" ? "You may not start shared conversations." : wordsOf(err);
+  }
+  $("new-shared").disabled = false;
 }
 
 // go shows the conversation that the address names, and a new one where it names
@@ -110,6 +128,7 @@ $("menu").addEventListener("click", (e) => { e.stopPropagation(); showMenu(true)
 $("room").addEventListener("click", (e) => { if (menuShown() && (!e.target.closest("#threads") || e.target.closest("a"))) showMenu(false); });
 $("skip").addEventListener("click", () => { showMenu(false); $("text").focus(); });
 $("new").addEventListener("click", () => { if (location.hash) location.hash = ""; else go(); $("text").focus(); });
+$("new-shared").addEventListener("click", share);
 $("leave").addEventListener("click", async () => {
   try {
     await ask("DELETE", "/session");

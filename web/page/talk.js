@@ -4,24 +4,32 @@ import { ask, conversation, persist } from "/api.js";
 import { Composer } from "/composer.js";
 import { entryOf } from "/entry.js";
 import { Live } from "/live.js";
+import { People } from "/people.js";
+import { Queue } from "/queue.js";
 import { Scroll } from "/scroll.js";
 import { Speaker } from "/speaker.js";
 import { Stream } from "/stream.js";
-import { endOf, shorten, wordsOf } from "/words.js";
+import { endOf, nameOf, sameIdentity, shorten, wordsOf } from "/words.js";
 
 const $ = (id) => document.getElementById(id);
 const pageSize = 50;
 const patience = 10_000; // with a stream that does not bring what was sent
 
+// begins reports whether a record is a question that is being answered, if it is the
+// newest; of a restricted one more is not known.
+const begins = (r) => r?.role === "user" && (r.status === "accepted" || r.status === "restricted");
+
 export class Talk {
   // me is who looks. started(id) is called when a first message has begun a
-  // conversation, said() when something was said.
-  constructor(me, outbox, { started, said }) {
-    Object.assign(this, { me, outbox, started, said, room: outbox.room(""), left: new AbortController() });
+  // conversation, said() when something was said, over(id) when the person takes part
+  // in a conversation no more.
+  constructor(me, outbox, { started, said, over }) {
+    Object.assign(this, { me, outbox, started, said, over, room: outbox.room(""), left: new AbortController() });
     this.entries = $("entries");
     this.speaker = new Speaker($("spoken"));
     this.scroll = new Scroll($("scroll"), $("jump"), () => this.older());
     this.composer = new Composer({ send: (text, editOf) => this.send(text, editOf), stop: () => this.stop() });
+    this.people = new People(me, () => this.stance());
     this.leave();
   }
 
@@ -31,7 +39,10 @@ export class Talk {
     this.room.left();
     this.stream?.close();
     this.live?.end();
-    this.stream = this.live = null;
+    this.queue?.leave();
+    this.people.of("");
+    this.stream = this.live = this.queue = null;
+    this.shared = this.read = false;
     this.left = new AbortController();
     this.seen = new Set();
     this.drawn = new Map(); // elements by the ord of their record
@@ -71,10 +82,12 @@ export class Talk {
       this.outbox.keep();
       for (const sent of this.room.pending) { this.entries.append(sent.entry.element); this.told(sent); }
       $("empty").hidden = this.entries.childElementCount > 0;
-      const last = records.at(-1);
-      if (last?.role === "user" && last.status === "accepted") this.answer(last.turn);
+      const last = records.findLast((r) => r.status !== "rejected");
+      this.read = true;
+      if (begins(last)) this.answer(last.turn, last.asker);
       this.scroll.follow();
-      this.follow(last?.cursor);
+      this.follow(records.at(-1)?.cursor);
+      if (this.live || this.room.pending.length) this.queue.ask();
     } catch (err) {
       if (!signal.aborted) this.refused(err);
     }
@@ -141,8 +154,11 @@ export class Talk {
   put(element) { this.entries.insertBefore(element, this.room.pending[0]?.entry.element ?? null); }
 
   follow(cursor) {
-    this.stream = new Stream(this.room.id, cursor, {
+    const room = this.room;
+    this.queue = new Queue(room.id, (waiting) => this.waits(waiting));
+    this.stream = new Stream(room.id, cursor, {
       line: (up) => this.line(up),
+      status: (info) => this.stands(info),
       message: (record) => this.message(record),
       partial: ({ turn, text, truncated }) => this.whole(turn, (truncated ? "… " : "") + (text ?? "")),
       delta: ({ turn, text }) => { this.answer(turn); this.speaker.more(text); this.live.more(text); },
@@ -163,7 +179,7 @@ export class Talk {
       this.put(element);
       if (record.status === "rejected") this.warn(element);
       if (record.turn === 1) this.name(record.text);
-      if (record.status === "accepted") this.answer(record.turn);
+      if (begins(record)) this.answer(record.turn, record.asker);
     } else {
       const element = this.draw(record);
       if (this.live?.turn === record.turn) this.silence(element);
@@ -171,7 +187,32 @@ export class Talk {
       this.speaker.end(record.text ?? "");
       if (record.status !== "complete") this.warn(element);
     }
+    this.people.met(record.asker);
+    if (this.room.pending.length) this.queue.ask();
     this.said();
+    this.scroll.changed();
+  }
+
+  // stands hears how the conversation stands.
+  stands(info) {
+    this.shared = info.shared === true;
+    this.people.of(this.shared ? this.room.id : "");
+    this.stance();
+  }
+
+  // stance shows what the person may do about the answer that is awaited.
+  stance() {
+    this.composer.stoppable(Boolean(this.live) && (!this.live.other || this.people.manages));
+    let hint = "";
+    if (this.shared && this.live) hint = this.live.other || this.room.pending.some((sent) => sent.place) ? "What you send waits for its turn." : "What you send interrupts the answer.";
+    this.composer.hint(hint);
+  }
+
+  // waits shows the person's places in the line.
+  waits(waiting) {
+    this.outbox.line(this.room, waiting);
+    for (const { entry } of this.room.pending) if (!entry.element.isConnected) this.entries.append(entry.element);
+    this.stance();
     this.scroll.changed();
   }
 
@@ -180,14 +221,16 @@ export class Talk {
     this.speaker.say(`${element.querySelector(".mark").textContent}. ${element.querySelector(".why").textContent}`);
   }
 
-  // answer shows that an answer is awaited.
-  answer(turn) {
+  // answer shows that an answer is awaited, by the person where no other asked.
+  answer(turn, asker) {
     if (this.live?.turn === turn) return;
+    const other = asker && !sameIdentity(asker, this.me) ? nameOf(asker, this.me) : "";
     this.live?.end();
-    this.live = new Live(turn, () => this.scroll.changed());
+    this.live = new Live(turn, () => this.scroll.changed(), other);
     this.put(this.live.element);
     this.speaker.begin();
-    this.composer.answering(true);
+    if (other) this.speaker.say(`${other} is being answered.`);
+    this.stance();
   }
 
   // whole shows all that was said so far of an answer.
@@ -202,7 +245,7 @@ export class Talk {
   silence(record) {
     this.live?.end(record);
     this.live = null;
-    this.composer.answering(false);
+    this.stance();
   }
 
   send(text, editOf) {
@@ -216,6 +259,7 @@ export class Talk {
     this.composer.renamed(id);
     this.name(this.room.pending[0]?.text);
     this.started(id);
+    this.read = true;
     this.follow();
   }
 
@@ -224,7 +268,8 @@ export class Talk {
   told(sent) {
     if (sent.state === "sent") {
       const [room, stream] = [this.room, this.stream];
-      setTimeout(() => { if (room.pending.includes(sent) && stream === this.stream) stream?.open(); }, patience);
+      this.queue?.ask();
+      setTimeout(() => { if (room.pending.includes(sent) && !sent.place && stream === this.stream) stream?.open(); }, patience);
     }
     if (sent.state !== "not sent") return;
     this.warn(sent.entry.element);
@@ -262,6 +307,10 @@ export class Talk {
     this.line(true);
     this.silence();
     $("older").textContent = "";
-    this.composer.close(wordsOf(err));
+    if (err.status !== 404 || !this.read) return this.composer.close(wordsOf(err));
+    this.people.of("");
+    this.queue?.leave();
+    this.composer.close("You take no part in this conversation any more.");
+    this.over(this.room.id);
   }
 }

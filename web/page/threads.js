@@ -93,7 +93,7 @@ export class Threads {
   // draw brings the item of a conversation up to date.
   draw(c) {
     let item = this.items.get(c.id);
-    const key = JSON.stringify([c.title, c.updated, c.state]);
+    const key = JSON.stringify([c.title, c.updated, c.state, c.shared]);
     if (item?.dataset.key === key) return item;
     if (!item) {
       item = make("li");
@@ -106,7 +106,7 @@ export class Threads {
     const name = make("span", "name", c.title ? shorten(c.title) : "Nothing said yet");
     const note = make("span", "note");
     name.dir = "auto";
-    note.append(timeOf(c.updated), c.state === "open" ? "" : `, ${c.state}`);
+    note.append(timeOf(c.updated), c.shared ? ", shared" : "", c.state === "open" ? "" : `, ${c.state}`);
     item.firstChild.replaceChildren(name, note);
     return item;
   }
@@ -116,6 +116,12 @@ export class Threads {
       if (item.dataset.id === this.current) item.firstChild.setAttribute("aria-current", "page");
       else item.firstChild.removeAttribute("aria-current");
     }
+  }
+
+  // drop takes a conversation off the list.
+  drop(id) {
+    this.all = this.all.filter((c) => c.id !== id);
+    this.show();
   }
 
   titleOf(id) { return this.all.find((c) => c.id === id)?.title; }

@@ -15,6 +15,7 @@ const reasons = {
   "denied": "The agent was not allowed to do what it needed.",
   "turn-failed": "The answer failed.",
   "cancelled": "The answer was cancelled.",
+  "not-permitted": "You are not allowed to do that here.",
 };
 
 // reasonOf says why a message was not taken, or has no answer.
@@ -34,6 +35,9 @@ export function endOf(state) {
 export function wordsOf(err) {
   if (reasons[err.reason]) return reasons[err.reason];
   if (err.status === 0) return "The server cannot be reached.";
+  if (err.code === "InvalidParticipant") return "Nobody of this name can take part.";
+  if (err.code === "TooManyParticipants") return "At most 100 people take part in a conversation.";
+  if (err.code === "OwnerStays") return "Whose conversation it is stays in it.";
   if (err.status === 401) return "Your session is over.";
   if (err.status === 404) return "This conversation is not there, or is not yours.";
   if (err.status === 409) return endOf("closed");
@@ -57,10 +61,10 @@ export function sameIdentity(a, b) {
   return Boolean(a && b) && a.actor === b.actor && a.tenant === b.tenant && a.onBehalfOf === b.onBehalfOf;
 }
 
-// nameOf is how a person is called.
-export function nameOf({ actor, tenant, onBehalfOf }) {
+// nameOf is how a person is called; by one of their tenant without it.
+export function nameOf({ actor, tenant, onBehalfOf }, me) {
   let text = actor;
-  if (tenant !== undefined) text += " of " + tenant;
+  if (tenant !== undefined && tenant !== me?.tenant) text += " of " + tenant;
   if (onBehalfOf !== undefined) text += ", on behalf of " + onBehalfOf;
   return text;
 }

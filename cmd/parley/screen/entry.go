@@ -22,15 +22,17 @@ var (
 // entry is one piece of the transcript: a message that is on its way, a reply that is
 // being written, or what is on record of either.
 type entry struct {
-	record *conversation.Record // nil until there is one
-	turn   int                  // of a reply without a record
-	said   strings.Builder      // what there is of it
-	cut    bool                 // the beginning of that is missing
-	id     string               // of a message without a record
-	text   string               // the same's
-	sent   bool                 // the server has the message
-	unsent string               // why a message will not be sent
-	editOf int
+	record    *conversation.Record // nil until there is one
+	turn      int                  // of a reply without a record
+	said      strings.Builder      // what there is of it
+	cut       bool                 // the beginning of that is missing
+	id        string               // of a message without a record
+	text      string               // the same's
+	sent      bool                 // the server has the message
+	unsent    string               // why a message will not be sent
+	editOf    int
+	place     int  // at which a message waits; 0 if that is not known
+	elsewhere bool // it was sent, but not from here
 
 	rows  []string // as shown; nil if they are to be made again
 	width int      // for which they were made
@@ -66,7 +68,7 @@ func (e *entry) lines(paper *paper) []string {
 		e.live = flow{}
 	}
 	e.width = paper.width
-	author, facts := ansi.Truncate(e.author(paper.shared), paper.width, "…"), e.facts(paper.zone)
+	author, facts := ansi.Truncate(e.author(&paper.persons), paper.width, "…"), e.facts(paper.zone)
 	facts = ansi.Truncate(facts, max(paper.width-ansi.StringWidth(author), 0), "")
 	e.rows = append([]string{strong.Render(author) + faint.Render(facts)}, e.body(paper)...)
 	if text := e.mark(); text != "" {
@@ -99,14 +101,12 @@ func (e *entry) body(paper *paper) []string {
 
 // author says whose entry it is. Where nobody else can write, what is not the agent's
 // is the person's own, whatever name their token has.
-func (e *entry) author(shared bool) string {
+func (e *entry) author(persons *persons) string {
 	switch {
 	case e.record == nil && e.turn > 0, e.record != nil && e.record.Role == conversation.RoleAssistant:
 		return "agent"
-	case shared && e.record != nil && e.record.Asker == nil:
-		return "somebody"
-	case shared && e.record != nil:
-		return printable.Line(e.record.Asker.Actor)
+	case e.record != nil && !persons.mine(e.record):
+		return persons.name(e.record.Asker)
 	}
 	return "you"
 }
@@ -118,6 +118,8 @@ func (e *entry) facts(zone *time.Location) string {
 		return "  writing"
 	case e.record == nil && e.unsent != "":
 		return ""
+	case e.record == nil && e.place > 0:
+		return "  " + nth(e.place)
 	case e.record == nil && e.sent:
 		return "  waiting"
 	case e.record == nil:
@@ -145,8 +147,8 @@ func (e *entry) mark() string {
 }
 
 // editable reports whether the person may edit the entry (C-27).
-func (e *entry) editable() bool {
-	return e.record != nil && e.record.Role == conversation.RoleUser && e.record.Status == conversation.StatusAccepted && e.record.Ord > 0
+func (e *entry) editable(persons *persons) bool {
+	return e.record != nil && persons.mine(e.record) && e.record.Role == conversation.RoleUser && e.record.Status == conversation.StatusAccepted && e.record.Ord > 0
 }
 
 // plain is a text in rows of a width. Wrapping at words alone leaves some rows too

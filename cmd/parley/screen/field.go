@@ -89,9 +89,14 @@ func (s *state) command(text string) (mistake string) {
 	rest = strings.TrimSpace(rest)
 	switch {
 	case name == "/help" && rest == "":
-		s.place = inHelp
+		s.place, s.sheet = inHelp, help
 	case name == "/stop" && rest == "":
 		s.halt()
+	case name == "/share" && rest == "":
+		s.tell("starting a thread in which others can take part")
+		s.want(start{shared: true})
+	case name == "/people", name == "/add", name == "/remove":
+		return s.peopleCommand(name, rest)
 	case name == "/edit":
 		number, text, _ := strings.Cut(rest, " ")
 		ord, err := strconv.Atoi(number)

@@ -125,7 +125,7 @@ func (s *state) pick(direction int) {
 	found := s.picked == nil
 	for e := range t.backward {
 		switch {
-		case !e.editable():
+		case !e.editable(&t.paper.persons):
 		case e == s.picked && direction < 0:
 			s.pickUp(newer)
 			return

@@ -24,7 +24,7 @@ type paper struct {
 	width    int
 	zone     *time.Location
 	renderer *glamour.TermRenderer // for the width; nil if there is none yet
-	shared   bool                  // several people can write there, and have names
+	persons  persons               // who can write there
 }
 
 // resize makes the paper as wide as that.

@@ -46,6 +46,9 @@ func (s *state) posted(err error) {
 		s.notSent(p, refusal(err))
 	} else if e := s.waitingAs(p); e != nil {
 		e.sent, e.rows = true, nil
+		if p.id == s.id && s.running > 0 {
+			s.askLine()
+		}
 	}
 	if s.leaving && len(s.outbox) == 0 && err == nil {
 		s.want(leave{})
@@ -86,14 +89,14 @@ func (s *state) waitingAs(p post) *entry {
 
 // awaiting reports whether an answer is written, or to come.
 func (s *state) awaiting() bool {
-	return s.running > 0 || slices.ContainsFunc(s.transcript.waiting, func(e *entry) bool { return e.unsent == "" })
+	return s.haltable() || slices.ContainsFunc(s.transcript.waiting, func(e *entry) bool { return e.unsent == "" })
 }
 
 // halt ends the answer that is being written (C-46), or the one to the first message
 // that waits, as soon as its turn is known.
 func (s *state) halt() {
 	switch i := slices.IndexFunc(s.transcript.waiting, func(e *entry) bool { return e.unsent == "" }); {
-	case s.running > 0:
+	case s.haltable():
 		s.want(halt{id: s.id, turn: s.running})
 		s.tell("the answer is to end")
 	case i >= 0:

@@ -37,11 +37,14 @@ type state struct {
 	loading    bool
 	closed     bool   // nothing more can be said here
 	running    int    // the turn whose answer is being written; 0 if none is
+	other      string // who is answered, if it is not the person
+	heard      int    // how often it was asked which messages wait, and what made the last answer too old
 	stop       string // the id of a message whose answer is not wanted any more
 	braked     bool   // Ctrl-C has ended an answer, and the next one leaves
 
 	picked   *entry
-	helpFrom int                 // the first row of the help that is shown
+	sheet    string              // what is shown in the place of the transcript: the help, or who takes part
+	helpFrom int                 // the first row of it that is shown
 	editOf   int                 // what the field holds is in place of this message of the person's
 	back     int                 // entries to scroll back over, when they are there
 	note     string              // what is to be told, until the next key
@@ -100,6 +103,12 @@ func (s *state) update(msg tea.Msg) []wish {
 		s.listed(msg)
 	case started:
 		s.started(msg)
+	case met:
+		s.met(msg)
+	case changed:
+		s.changed(msg)
+	case lined:
+		s.lined(msg)
 	case posted:
 		s.posted(msg.err)
 	case halted:
@@ -121,10 +130,11 @@ func (s *state) tell(format string, args ...any) { s.note = fmt.Sprintf(format, 
 func (s *state) visitTo(id string) {
 	s.visit++
 	left := s.id
-	s.id, s.loading, s.closed, s.running, s.stop, s.missed = id, true, false, 0, "", 0
+	s.id, s.loading, s.closed, s.running, s.other, s.stop, s.missed = id, true, false, 0, "", "", 0
 	s.picked, s.editOf, s.back, s.place = nil, 0, 0, inField
 	t := &s.transcript
 	s.waiting[left] = t.waiting
+	t.paper.persons = persons{}
 	s.transcript = transcript{paper: t.paper, height: t.height, done: true, waiting: s.waiting[id]}
 	delete(s.waiting, id)
 	s.want(open{visit: s.visit, id: id})
@@ -141,13 +151,16 @@ func (s *state) opened(news opened) {
 		return
 	}
 	s.closed = news.info.State != conversation.StateOpen
-	s.transcript.paper.shared = news.info.Shared
+	s.transcript.paper.persons = news.persons
 	for _, record := range slices.Backward(news.entries) {
 		s.admitted(s.transcript.admit(record), record)
 	}
 	s.transcript.prepend(news.entries)
 	s.transcript.before, s.transcript.done = news.before, news.done
-	s.running = runningIn(news.entries)
+	if record, ok := runningIn(news.entries); ok {
+		s.runs(record)
+	}
+	s.askLine()
 	var from *conversation.Cursor
 	if len(news.entries) > 0 {
 		from = &news.entries[0].Cursor
@@ -155,19 +168,16 @@ func (s *state) opened(news opened) {
 	s.want(follow{visit: s.visit, id: s.id, from: from})
 }
 
-// runningIn returns the turn whose answer is being written, 0 if none is: a message
-// that was accepted and has no answer says so (C-15.15). The newest stand first.
-func runningIn(records []conversation.Record) int {
+// runningIn returns the question whose answer is being written, and whether there is
+// one: a message that was accepted and has no answer says so (C-15.15). The newest
+// stand first.
+func runningIn(records []conversation.Record) (question conversation.Record, is bool) {
 	for _, record := range records {
-		switch record.Status {
-		case conversation.StatusRejected:
-		case conversation.StatusAccepted:
-			return record.Turn
-		default:
-			return 0
+		if record.Status != conversation.StatusRejected {
+			return record, begins(record)
 		}
 	}
-	return 0
+	return question, false
 }
 
 // wantOlder asks for older entries where there is too little to scroll to.
@@ -217,7 +227,7 @@ func (s *state) goBack() {
 // happened takes in what is told of the conversation.
 func (s *state) happened(news happened) {
 	if news.err != nil {
-		s.tell("the conversation cannot be followed: %s", refusal(news.err))
+		s.ended(news.err)
 		return
 	}
 	t := &s.transcript
@@ -227,9 +237,11 @@ func (s *state) happened(news happened) {
 	case client.Status:
 		s.reached(true)
 	case client.Closed:
-		s.closed, s.running = true, 0
+		s.closed, s.running, s.other = true, 0, ""
 	case client.Delta, client.Partial, client.Reset:
-		s.running = max(s.running, event.Words.Turn)
+		if event.Words.Turn > s.running {
+			s.running, s.other = event.Words.Turn, "" // words come to who asked alone (C-37.9)
+		}
 		t.hold(func() { t.say(event.Words) })
 	case client.Message:
 		if event.Missed {
@@ -241,7 +253,7 @@ func (s *state) happened(news happened) {
 }
 
 // came says how many entries came.
-func came(n int) string { return count(n, "message") + " came" }
+func came(n int) string { return count(n, "message", "messages") + " came" }
 
 // record takes in a new entry.
 func (s *state) record(record conversation.Record) {
@@ -250,14 +262,18 @@ func (s *state) record(record conversation.Record) {
 	switch {
 	case record.Role == conversation.RoleAssistant:
 		if record.Turn >= s.running {
-			s.running, s.braked = 0, false
+			s.running, s.other, s.braked = 0, "", false
 		}
 		if s.width >= wide || record.Turn == 1 {
 			s.want(list{}) // it is the newest now, and has a title
 		}
-	case record.Status == conversation.StatusAccepted:
-		s.running = record.Turn
+	case begins(record):
+		s.runs(record)
 		s.admitted(e, record)
+	}
+	s.heard++
+	if len(s.transcript.waiting) > 0 {
+		s.askLine()
 	}
 }
 

@@ -143,8 +143,23 @@ func (p *play) do(line string) []wish {
 		return s.update(tea.PasteMsg{Content: p.text(rest)})
 	case "opened": // N turns, more|all
 		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen}, entries: p.turns(number(0)), done: fields[1] == "all"})
-	case "shared": // N turns of a conversation of several people
-		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen, Shared: true}, entries: p.turns(number(0)), done: true})
+	case "shared": // N turns of a conversation of several people, of whom I am one, or manage it
+		who := persons{shared: true, me: identity.Identity{Actor: "me", Tenant: identity.Some("acme")}, manages: len(fields) > 1}
+		return s.update(opened{visit: s.visit, persons: who, info: conversation.Info{State: conversation.StateOpen, Shared: true}, entries: p.turns(number(0)), done: true})
+	case "line": // who and what waits, as JSON
+		return s.update(lined{visit: s.visit, heard: s.heard, waiting: decoded[[]conversation.Waiting](p, rest)})
+	case "late": // the same, that was asked for before something happened
+		return s.update(lined{visit: s.visit, heard: s.heard - 1, waiting: decoded[[]conversation.Waiting](p, rest)})
+	case "met": // who takes part, as JSON
+		return s.update(met{visit: s.visit, people: decoded[conversation.Participants](p, rest)})
+	case "changed": // add|remove NAME
+		news := changed{visit: s.visit, who: s.transcript.paper.persons.named(fields[1]), remove: fields[0] == "remove"}
+		if len(fields) > 2 {
+			news.err = conversation.ErrForbidden
+		}
+		return s.update(news)
+	case "gone":
+		return s.update(happened{visit: s.visit, err: conversation.ErrNotFound})
 	case "history": // of one record as JSON
 		return s.update(opened{visit: s.visit, info: conversation.Info{State: conversation.StateOpen}, entries: []conversation.Record{p.record(rest)}, done: true})
 	case "read":
@@ -199,6 +214,15 @@ func (p *play) text(quoted string) string {
 		p.t.Fatalf("%s: %v", quoted, err)
 	}
 	return text
+}
+
+// decoded is what JSON says.
+func decoded[T any](p *play, data string) (value T) {
+	p.t.Helper()
+	if err := json.Unmarshal([]byte(data), &value); err != nil {
+		p.t.Fatalf("%s: %v", data, err)
+	}
+	return value
 }
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)

@@ -136,6 +136,9 @@ func threadTitle(listed conversation.Listed) string {
 	if title == "" {
 		title = "new, " + listed.ID[:min(8, len(listed.ID))]
 	}
+	if listed.Shared {
+		title = "+ " + title // several people
+	}
 	if listed.State != conversation.StateOpen {
 		title = "(" + string(listed.State) + ") " + title
 	}

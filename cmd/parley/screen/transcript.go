@@ -213,6 +213,9 @@ func (t *transcript) took(i int) *entry {
 // waitingFor returns the place of the message that a record is of, -1 if it is none of
 // ours. A rejection may have no text, and is then taken for the first that waits.
 func (t *transcript) waitingFor(record conversation.Record) int {
+	if !t.paper.persons.mine(&record) {
+		return -1
+	}
 	rejected := record.Status == conversation.StatusRejected && record.Text == ""
 	return slices.IndexFunc(t.waiting, func(e *entry) bool {
 		return e.unsent == "" && (e.text == record.Text || rejected)

@@ -80,9 +80,9 @@ func (s *state) middle() []string {
 	return rows
 }
 
-// helpRows is the help in rows that fit.
+// helpRows is the help, or what is shown in its place, in rows that fit.
 func (s *state) helpRows() []string {
-	return strings.Split(ansi.Wrap(help, s.width, ""), "\n")
+	return strings.Split(ansi.Wrap(s.sheet, s.width, ""), "\n")
 }
 
 // line says how things are, and what can be done.
@@ -100,7 +100,9 @@ func (s *state) line() string {
 	add(s.place == inThreads, "Enter opens a thread, Ctrl+N starts one, Esc leaves")
 	add(s.place == inHelp, "PgDn goes on, any other key back")
 	add(s.loading || s.transcript.owed > 0, "reading")
-	add(s.running > 0, "the agent writes; Esc stops it")
+	add(s.running > 0 && s.other == "", "the agent writes; Esc stops it")
+	add(s.other != "", s.other+" is being answered")
+	add(s.other != "" && s.haltable(), "Esc stops it")
 	add(s.transcript.offset > 0, "scrolled back; Ctrl+End returns")
 	add(s.closed, "closed")
 	if len(parts) == 0 {

@@ -3,6 +3,7 @@ package screen
 import (
 	"github.com/parley-run/parley/client"
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/identity"
 )
 
 // wish is something that the state wants of the world: one of the types below.
@@ -29,8 +30,27 @@ type (
 	}
 	// list reads a page of the conversations; listed tells.
 	list struct{ after string }
-	// start starts a conversation; started tells.
-	start struct{}
+	// start starts a conversation, in which others may take part if it is shared;
+	// started tells.
+	start struct{ shared bool }
+	// people reads who takes part; met tells.
+	people struct {
+		visit int
+		id    string
+	}
+	// change adds somebody to who takes part, or removes them; changed tells.
+	change struct {
+		visit  int
+		id     string
+		who    identity.Identity
+		remove bool
+	}
+	// line reads which messages wait; lined tells.
+	line struct {
+		visit int
+		id    string
+		heard int // tells this asking from the others
+	}
 	// post sends a message; posted tells. One is on its way at a time.
 	post struct {
 		id      string
@@ -52,6 +72,7 @@ type (
 	opened struct {
 		visit   int
 		info    conversation.Info
+		persons persons
 		entries []conversation.Record // the newest first
 		before  conversation.Cursor   // where older ones are
 		done    bool                  // there are none
@@ -77,6 +98,23 @@ type (
 	started struct {
 		id  string
 		err error
+	}
+	met struct {
+		visit  int
+		people conversation.Participants
+		err    error
+	}
+	changed struct {
+		visit  int
+		who    identity.Identity
+		remove bool
+		err    error
+	}
+	lined struct {
+		visit   int
+		heard   int
+		waiting []conversation.Waiting // in the order in which they are taken up
+		err     error
 	}
 	posted struct{ err error }
 	halted struct{ err error }

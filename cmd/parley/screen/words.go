@@ -34,7 +34,7 @@ func mark(record *conversation.Record) string {
 	case conversation.StatusInterrupted:
 		return "[interrupted]"
 	case conversation.StatusRestricted:
-		return "[you may not see this]"
+		return "[restricted: you are not cleared for what this has touched]"
 	case conversation.StatusRejected:
 		return "[not taken: " + why + "]"
 	case conversation.StatusFailed:
@@ -49,7 +49,10 @@ func mark(record *conversation.Record) string {
 // refusal says why the server did not take a request.
 func refusal(err error) string {
 	refused, ok := errors.AsType[*client.Error](err)
+	person := refusedPerson(err)
 	switch {
+	case person != "":
+		return person
 	case ok && refused.Reason == string(conversation.TextTooLong), errors.Is(err, client.ErrTooLarge):
 		return "it is too long; send it in pieces"
 	case errors.Is(err, conversation.ErrClosed):
@@ -67,11 +70,11 @@ func refusal(err error) string {
 }
 
 // count is a number of things in words.
-func count(n int, thing string) string {
+func count(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // help is what /help shows.
@@ -90,5 +93,8 @@ Ctrl+Z         suspends
 /stop            ends the answer
 /edit ORD TEXT   says TEXT in place of your message #ORD
 /history [N]     scrolls back over N entries, 10 unless said
+/share           starts a thread in which others can take part
+/people          lists who takes part
+/add NAME        lets somebody of your tenant take part; /remove NAME ends it
 /help            shows this
 //TEXT           says a text that begins with a slash`

@@ -84,8 +84,32 @@ func (w *world) carryOut(wanted wish) {
 		})
 	case start:
 		w.do(func() {
-			id, err := w.server.Start(w.ctx)
+			begin := w.server.Start
+			if wanted.shared {
+				begin = w.server.StartShared
+			}
+			id, err := begin(w.ctx)
 			w.tell(started{id: id, err: err})
+		})
+	case people:
+		w.do(func() {
+			news := met{visit: wanted.visit}
+			news.people, news.err = w.server.Participants(w.ctx, wanted.id)
+			w.tell(news)
+		})
+	case change:
+		w.do(func() {
+			ask := w.server.AddParticipant
+			if wanted.remove {
+				ask = w.server.RemoveParticipant
+			}
+			w.tell(changed{visit: wanted.visit, who: wanted.who, remove: wanted.remove, err: ask(w.ctx, wanted.id, wanted.who)})
+		})
+	case line:
+		w.do(func() {
+			news := lined{visit: wanted.visit, heard: wanted.heard}
+			news.waiting, news.err = w.server.Waiting(w.ctx, wanted.id)
+			w.tell(news)
 		})
 	case post:
 		w.do(func() {
@@ -120,12 +144,30 @@ func (w *world) open(ctx context.Context, wanted open) opened {
 		news.info, err = w.server.Status(ctx, wanted.id)
 		return err
 	})
+	if news.err == nil && news.info.Shared {
+		news.persons, news.err = w.persons(ctx, wanted.id)
+	}
 	if news.err == nil {
 		var page conversation.Page
 		page, news.err = w.page(ctx, wanted.id, nil)
 		news.entries, news.before, news.done = page.Entries, page.Next, page.Done
 	}
 	return news
+}
+
+// persons reads who can write in a shared conversation, the person among them.
+func (w *world) persons(ctx context.Context, id string) (p persons, err error) {
+	p.shared = true
+	err = persist(ctx, func(ctx context.Context) error {
+		me, err := w.server.Who(ctx)
+		if err != nil {
+			return err
+		}
+		people, err := w.server.Participants(ctx, id)
+		p.me, p.manages = me, people.Manages
+		return err
+	})
+	return p, err
 }
 
 // page reads entries backward until there are some, or no more: a page may be empty
