@@ -36,7 +36,7 @@ func Open(ctx context.Context, config Config) (*Registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the leases of %s: %w", resource, err)
 		}
-		s := &slot{resource: resource, adapter: adapter, changed: make(chan struct{}, 1)}
+		s := &slot{resource: resource, adapter: adapter, turn: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 		s.state.Store(&found)
 		s.checks.Store(&checks{})
 		r.slots[resource] = s

@@ -71,7 +71,7 @@ type Registry struct {
 type slot struct {
 	resource Resource
 	adapter  body.Adapter
-	mu       sync.Mutex // held over a commit, and over nothing else that waits
+	turn     chan struct{} // full while a command is decided and written
 	state    atomic.Pointer[state]
 	checks   atomic.Pointer[checks] // how the sweep stands
 	changed  chan struct{}          // a hint for the loop, merged
@@ -105,8 +105,12 @@ func (r *Registry) granted(ctx context.Context, c Caller, resource Resource, act
 // (L-6.1, L-7.4). It returns the state after it. A crash or an error before
 // the commit leaves what was there; one after it is found by the next start.
 func (r *Registry) apply(ctx context.Context, s *slot, cmd command) (state, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return state{}, ctx.Err()
+	}
 	if err := r.Err(); err != nil {
 		return state{}, fmt.Errorf("%w: %w", ErrStoreUnavailable, err)
 	}
@@ -161,8 +165,8 @@ func (r *Registry) write(ctx context.Context, s state, events []event, at time.T
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()), errors.Is(err, journal.ErrTooLarge): // not even begun
-		return fmt.Errorf("%w: %w", ErrStoreUnavailable, err)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // not even begun
+		return err
 	}
 	if r.failure.CompareAndSwap(nil, &err) {
 		r.config.Log.Error("lease registry stopped: its store failed", "resource", s.resource, "error", err)
