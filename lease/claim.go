@@ -112,10 +112,8 @@ func (g Guard) Renew(ctx context.Context, lasting time.Duration) (deadline time.
 	if err != nil {
 		return time.Time{}, err
 	}
-	if !g.registry.granted(ctx, g.caller, g.slot.resource, "") || g.over(ctx) {
-		return time.Time{}, ErrDenied
-	}
-	after, err := g.registry.apply(ctx, g.slot, renew{g.fence(), g.caller.Seat, lasting})
+	granted := g.registry.granted(ctx, g.caller, g.slot.resource, "") && !g.over(ctx)
+	after, err := g.registry.apply(ctx, g.slot, renew{g.fence(), granted, g.caller.Seat, lasting})
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"testing"
 	"testing/synctest"
 	"time"
 
@@ -44,10 +43,19 @@ func native(c lease.Caller) lease.Caller {
 	return c
 }
 
+// tester is what a test and a case of the model have in common.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
+	Context() context.Context
+}
+
 // house is one store with one registry after another on it, and the worlds that
 // outlive them.
 type house struct {
-	t      testing.TB
+	t      tester
 	inner  journal.Store
 	store  *journaltest.Store
 	worlds map[lease.Resource]*sim.World
@@ -64,7 +72,7 @@ type house struct {
 	grant func(lease.Use) bool
 }
 
-func newHouse(t testing.TB) *house {
+func newHouse(t tester) *house {
 	h := &house{t: t, inner: memory.New(), worlds: map[lease.Resource]*sim.World{}, deny: map[string]bool{}, over: map[string]bool{}}
 	for _, resource := range []lease.Resource{lease.Browser, lease.Voice, lease.Computer} {
 		h.worlds[resource] = sim.NewWorld()
@@ -242,7 +250,7 @@ func (h *house) wantStream(resource lease.Resource, want ...string) {
 	}
 }
 
-func wantErr(t testing.TB, call string, got, want error) {
+func wantErr(t tester, call string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
 		t.Errorf("%s = %v, want %v", call, got, want)

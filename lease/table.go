@@ -83,14 +83,18 @@ func (cmd acquire) on(s state, now instant) ([]event, error) {
 
 // renew: held, the token matches: a later deadline. Otherwise: refused.
 type renew struct {
-	fence  fence
-	seat   Seat
-	length time.Duration
+	fence   fence
+	granted bool
+	seat    Seat
+	length  time.Duration
 }
 
 func (cmd renew) on(s state, now instant) ([]event, error) {
 	if err := s.holds(cmd.fence); err != nil {
 		return nil, err
+	}
+	if !cmd.granted {
+		return nil, ErrDenied
 	}
 	end := now.add(cmd.length)
 	return []event{renewed{s.claim.incarnation, end.wall, cmd.seat, end.mono}}, nil
