@@ -52,7 +52,8 @@ func Open(ctx context.Context, config Config) (*Registry, error) {
 	for _, resource := range r.resources {
 		s := r.slots[resource]
 		s.adapter.Attach(host{r, s})
-		r.loops.Go(func() { r.loop(s) })
+		boot := s.state.Load().claim
+		r.loops.Go(func() { r.loop(s, boot) })
 	}
 	return r, nil
 }

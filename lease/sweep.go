@@ -33,9 +33,9 @@ func pause(tries int) time.Duration {
 }
 
 // loop does for one resource what nobody asks for: it notices deadlines, wakes
-// those who wait, and checks blocked claims.
-func (r *Registry) loop(s *slot) {
-	boot := s.state.Load().claim
+// those who wait, and checks blocked claims. boot is the claim that was there at
+// the start, if any.
+func (r *Registry) loop(s *slot, boot *claim) {
 	for r.ctx.Err() == nil {
 		wait := time.Duration(-1)
 		if r.Err() == nil {

@@ -198,8 +198,10 @@ func (b *Body) Idle(ctx context.Context, of body.Incarnation) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
 		case <-time.After(reportPause):
+		}
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
 		}
 	}
 }
