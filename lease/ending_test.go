@@ -130,6 +130,10 @@ func TestLC53LateRecovery(t *testing.T) {
 			t.Fatalf("the second Recover = %v", err)
 		}
 		next, _ := h.hold(bob)
+		b.On(sim.AfterGuard, func(context.Context, body.Incarnation) error {
+			t.Error("a late stop was let through at its last step")
+			return nil
+		})
 		let(nil)
 		wantErr(t, "the first Recover", <-first, lease.ErrStale)
 		h.wantState(lease.Browser, lease.Held, "conv-b")

@@ -190,6 +190,7 @@ func TestLC11ReleaseWhilePinned(t *testing.T) {
 			t.Fatalf("Release = %v, want blocked by two operations, by name", err)
 		}
 		let(nil)
+		synctest.Wait()
 		wantErr(t, "Release with one left", g.Release(t.Context()), body.ErrPinned)
 		if !h.worlds[lease.Browser].IsAlive("browser.0") {
 			t.Error("a refused stop ended the body")

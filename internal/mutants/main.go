@@ -1,6 +1,6 @@
 // Mutants takes out, one at a time, the guards that keep Parley's promises, and
 // runs the test that must fail without each. It prints one line for each guard, and
-// fails if one of them could be taken out unnoticed (C-44).
+// fails if one of them could be taken out unnoticed (C-44, L-31.4).
 //
 //	make mutants
 //	go run ./internal/mutants [words of the guards to try]
@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ type mutant struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, mutants, os.Args[1:])
+	err := run(ctx, os.Stdout, slices.Concat(mutants, leases), os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,7 +50,7 @@ func TestTry(t *testing.T) {
 // Each guard stands where the table says.
 func TestGuardsStand(t *testing.T) {
 	t.Chdir("../..")
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, leases) {
 		if _, err := m.overlay(t.TempDir()); err != nil {
 			t.Errorf("%s: %v", m.guard, err)
 		}
