@@ -56,6 +56,7 @@ var sections = []struct {
 	{"deltas", benchDeltas},
 	{"storm", benchStorm},
 	{"age", benchAge},
+	{"leases", benchLeases},
 }
 
 func main() {

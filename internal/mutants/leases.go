@@ -33,7 +33,7 @@ var leases = []mutant{
 	},
 	{
 		guard: "a lease's deadline is settled before anything else (L-8.4)",
-		file:  "lease/table.go", from: `c.blocked == "" && now.passed(c.deadline)`, to: `c.blocked == "" && now == instant{}`,
+		file:  "lease/table.go", from: `c.blocked == "" && now.passed(c.deadline)`, to: `c.blocked == "" && now == (instant{})`,
 		test: "TestRows",
 	},
 	{
