@@ -175,8 +175,8 @@ func TestLC4StaleTokens(t *testing.T) {
 	})
 }
 
-// LC-17: a heartbeat a nanosecond after the deadline revives nothing (L-8.4), one
-// just before it does.
+// LC-17, LC-18: a heartbeat a nanosecond after the deadline revives nothing (L-8.4), one
+// just before it does. A lease that was lost is a typed error.
 func TestLC17RenewAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -222,10 +222,10 @@ func TestLC6TimeNeverFrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		claim, _ := h.hold(ann)
-		time.Sleep(1000 * time.Hour)
+		time.Sleep(24 * time.Hour)
 		s := h.status(lease.Browser)
 		if s.State != lease.RecoveryRequired || s.Reason != lease.Expired || s.Owner != "conv-a" || s.Incarnation != claim.Incarnation {
-			t.Errorf("Status after 1000 h = %+v, want recovery_required of the same incarnation, expired", s)
+			t.Errorf("Status after a day = %+v, want recovery_required of the same incarnation, expired", s)
 		}
 		if want := claim.Deadline.Add(-lease.DefaultLength); !s.Since.Equal(want) || !s.Deadline.Equal(claim.Deadline) { // LC-19: it shows its age
 			t.Errorf("since %v until %v, want %v until %v", s.Since, s.Deadline, want, claim.Deadline)
@@ -233,7 +233,7 @@ func TestLC6TimeNeverFrees(t *testing.T) {
 		_, err := h.r.Acquire(t.Context(), bob, lease.Browser, 0)
 		busy, _ := errors.AsType[*lease.BusyError](err)
 		if busy == nil || busy.State != lease.RecoveryRequired {
-			t.Errorf("Acquire after 1000 h = %v, want busy, recovery_required", err)
+			t.Errorf("Acquire after a day = %v, want busy, recovery_required", err)
 		}
 	})
 }
@@ -285,6 +285,32 @@ func TestCancelledCalls(t *testing.T) {
 		h.wantState(lease.Browser, lease.Held, "conv-a")
 		if err := h.r.Err(); err != nil {
 			t.Errorf("Err = %v", err)
+		}
+	})
+}
+
+// LC-35, LC-50: a turn's end releases nothing; the lease spans the burst, and a later
+// turn of the conversation goes on with its token (L-1.6, L-1.7). Each call is
+// judged with the turn that it was captured in (L-3.3, L-3.4).
+func TestLC50TurnEndNeverReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		claim, _ := h.hold(ann)
+		h.set(h.over, "conv-a", true)
+		time.Sleep(lease.DefaultLength - time.Second)
+		h.wantState(lease.Browser, lease.Held, "conv-a")
+		h.set(h.over, "conv-a", false)
+		later := ann
+		later.Seat.ID = "turn-2"
+		g := h.guard(later, claim)
+		if _, err := g.Do(t.Context(), sim.Touch, nil); err != nil {
+			t.Errorf("Do in a later turn = %v", err)
+		}
+		if last := h.asked[len(h.asked)-1]; last.Caller != later {
+			t.Errorf("the grant was asked for %+v, want the later turn", last.Caller)
+		}
+		if _, err := g.Renew(t.Context(), 0); err != nil {
+			t.Errorf("Renew in a later turn = %v", err)
 		}
 	})
 }

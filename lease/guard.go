@@ -55,6 +55,7 @@ type permit struct {
 	of     body.Incarnation
 	number int
 	action string
+	asked  atomic.Bool
 	begun  atomic.Bool
 }
 
@@ -66,8 +67,8 @@ func (p *permit) begin(ctx context.Context) error {
 		return err
 	}
 	g := p.guard
-	if p.begun.Load() {
-		return ErrStale // it began already, and an effect is never repeated (L-9.6)
+	if !p.asked.CompareAndSwap(false, true) {
+		return ErrStale // an effect begins at most once (L-9.6)
 	}
 	granted := g.registry.granted(ctx, g.caller, g.slot.resource, p.action)
 	if _, err := g.registry.apply(ctx, g.slot, begin{g.fence(), granted, p.of, p.number}); err != nil {

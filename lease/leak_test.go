@@ -5,6 +5,7 @@ import (
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func TestNothingLeaks(t *testing.T) {
 			Identity:     identity.Identity{Tenant: identity.Some("tenant-of-secrets"), Actor: "actor-of-secrets", OnBehalfOf: identity.Some("boss-of-secrets")},
 			Seat:         lease.Seat{Kind: lease.Service, ID: "turn-of-secrets"},
 		}
-		var seen strings.Builder
+		var seen lockedBuffer
 		show := func(v any, err error) {
 			if v != nil {
 				data, failed := json.Marshal(v)
@@ -42,7 +43,7 @@ func TestNothingLeaks(t *testing.T) {
 				seen.Write(data)
 			}
 			if err != nil {
-				seen.WriteString(err.Error())
+				fmt.Fprint(&seen, err)
 				if busy, ok := errors.AsType[*lease.BusyError](err); ok {
 					data, _ := json.Marshal(busy)
 					seen.Write(data)
@@ -53,7 +54,7 @@ func TestNothingLeaks(t *testing.T) {
 					}
 				}
 			}
-			seen.WriteString("\n")
+			fmt.Fprintln(&seen)
 		}
 		look := func() {
 			show(h.r.Status(), nil)
@@ -66,11 +67,13 @@ func TestNothingLeaks(t *testing.T) {
 		g.Do(t.Context(), sim.Write, jsontext.Value(`"text-of-secrets"`))
 		look()
 		request := h.queue(bob, claim.Incarnation, 0)
+		h.mu.Lock()
 		h.wake = func(_ context.Context, r lease.Request) error {
 			data, _ := json.Marshal(r)
 			seen.Write(data)
 			return errors.New("page-of-secrets")
 		}
+		h.mu.Unlock()
 		h.bodies[lease.Browser].On(sim.AfterAct, func(context.Context, body.Incarnation) error { return errors.New("title-of-secrets") })
 		g.Do(t.Context(), sim.Write, jsontext.Value(`"text-of-secrets"`))
 		look()
@@ -80,13 +83,13 @@ func TestNothingLeaks(t *testing.T) {
 		show(nil, h.r.Recover(t.Context(), operator, lease.Browser, claim.Incarnation))
 		time.Sleep(time.Second)
 		show(h.r.Request(bob, request.ID))
-		seen.WriteString(h.log.String())
+		fmt.Fprint(&seen, h.log.String())
 		if !strings.Contains(seen.String(), "conv-s") {
 			t.Error("the owner is named nowhere: the test proves nothing")
 		}
 		for _, word := range []string{"of-secrets", claim.Token.Reveal(), "lease_"} {
 			if i := strings.Index(seen.String(), word); i >= 0 {
-				t.Errorf("%q leaks: …%s…", word, seen.String()[max(0, i-80):min(seen.Len(), i+40)])
+				t.Errorf("%q leaks: …%s…", word, seen.String()[max(0, i-80):i+len(word)])
 			}
 		}
 		events, err := h.inner.ReadRange(t.Context(), lease.StreamOf(lease.Browser), 0, 100, journal.Forward)

@@ -159,7 +159,7 @@ var leases = []mutant{
 	{
 		guard: "a lease's request is spent before anybody is woken for it (L-22.8)",
 		file:  "lease/event.go", from: `func (spent) kind() string      { return "SPENT" }`, to: `func (spent) kind() string { return "" }`,
-		test: "TestLC8Queue",
+		test: "TestQueueSurvives",
 	},
 	{
 		guard: "a lease's request is bound to its incarnation (L-20.6)",
