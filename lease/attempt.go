@@ -126,7 +126,7 @@ func (cmd abandon) on(s state, _ instant) ([]event, error) {
 	if !s.runs(cmd.nonce) {
 		return nil, nil
 	}
-	return []event{over{cmd.nonce}}, nil
+	return []event{over(cmd)}, nil
 }
 
 // report: the adapter reports a confirmed end that it observed by itself, no pin

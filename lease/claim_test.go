@@ -183,7 +183,7 @@ func TestLC17RenewAtTheDeadline(t *testing.T) {
 		_, g := h.hold(ann)
 		time.Sleep(lease.DefaultLength - time.Nanosecond)
 		until, err := g.Renew(t.Context(), lease.MinLength)
-		if err != nil || until.Sub(time.Now()) != lease.MinLength {
+		if err != nil || time.Until(until) != lease.MinLength {
 			t.Fatalf("Renew just before the deadline = %v, %v", until, err)
 		}
 		time.Sleep(lease.MinLength)
@@ -261,7 +261,7 @@ func TestLengths(t *testing.T) { // L-8.7
 			wantErr(t, "Acquire for "+d.String(), err, lease.ErrLimit)
 		}
 		claim, err := h.r.Acquire(t.Context(), ann, lease.Browser, lease.MaxLength)
-		if err != nil || claim.Deadline.Sub(time.Now()) != lease.MaxLength {
+		if err != nil || time.Until(claim.Deadline) != lease.MaxLength {
 			t.Errorf("Acquire for ten minutes = %v, %v", claim.Deadline, err)
 		}
 		_, err = h.guard(ann, claim).Renew(t.Context(), time.Second)

@@ -10,13 +10,16 @@ import (
 	"github.com/parley-run/parley/body"
 )
 
+// MaxInputBytes is the largest input of an effect.
+const MaxInputBytes = 1 << 20
+
 // Do carries out one effect on the holder's body: it reserves an operation,
 // durably (L-9.1), lets the adapter begin it if everything still holds then
 // (L-4.2), and puts its exact outcome on record. It runs the effect at most once.
 // While it runs, the operation pins the claim.
 //
 // Action is the adapter's word for what to do, 1 to 64 lower-case letters and
-// underscores; input may come from a model.
+// underscores; input may come from a model, and has at most [MaxInputBytes].
 //
 // A nil error and [body.ErrRefused] are definite. [body.ErrUnknown] says that
 // nobody knows, and that the claim is blocked until somebody does. Other errors
@@ -26,6 +29,9 @@ import (
 func (g Guard) Do(ctx context.Context, action string, input jsontext.Value) (jsontext.Value, error) {
 	if !isWord(action, 64) {
 		return nil, fmt.Errorf("%w: an action has 1 to 64 lower-case letters and underscores", ErrLimit)
+	}
+	if len(input) > MaxInputBytes {
+		return nil, fmt.Errorf("%w: an input has at most %d bytes", ErrLimit, MaxInputBytes)
 	}
 	r := g.registry
 	ctx, leave, err := r.enter(ctx)

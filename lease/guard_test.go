@@ -243,6 +243,8 @@ func TestLC43StartFails(t *testing.T) {
 		}
 		_, err := g.Do(t.Context(), "Fly Away!", nil)
 		wantErr(t, "Do of no word", err, lease.ErrLimit)
+		_, err = g.Do(t.Context(), sim.Touch, make(jsontext.Value, lease.MaxInputBytes+1))
+		wantErr(t, "Do of a flood", err, lease.ErrLimit)
 		if err := g.Release(t.Context()); err != nil {
 			t.Errorf("Release = %v", err)
 		}

@@ -306,27 +306,29 @@ func (m *model) end(id string, answer error) error {
 
 func (m *model) finish(rt *rapid.T) {
 	m.pass()
-	for _, id := range slices.Sorted(maps.Keys(m.open)) {
-		op := m.open[id]
-		var answer error
-		if rapid.Bool().Draw(rt, "lost") {
-			answer = errors.New("connection reset")
-		}
-		err := m.end(id, answer)
-		switch {
-		case m.poisoned:
-			m.want(rt, "Do", err, body.ErrUnknown)
-		case op.of != m.b.of:
-			rt.Fatalf("operation %s outlived its claim; belief %+v", id, m.b)
-		case answer == nil:
-			m.want(rt, "Do", err, nil)
-			delete(m.b.active, id)
-		default:
-			m.want(rt, "Do", err, body.ErrUnknown)
-			delete(m.b.active, id)
-			m.doubt(id)
-		}
-		return
+	ids := slices.Sorted(maps.Keys(m.open))
+	if len(ids) == 0 {
+		rt.Skip("nothing runs")
+	}
+	id := rapid.SampledFrom(ids).Draw(rt, "operation")
+	op := m.open[id]
+	var answer error
+	if rapid.Bool().Draw(rt, "lost") {
+		answer = errors.New("connection reset")
+	}
+	err := m.end(id, answer)
+	switch {
+	case m.poisoned:
+		m.want(rt, "Do", err, body.ErrUnknown)
+	case op.of != m.b.of:
+		rt.Fatalf("operation %s outlived its claim; belief %+v", id, m.b)
+	case answer == nil:
+		m.want(rt, "Do", err, nil)
+		delete(m.b.active, id)
+	default:
+		m.want(rt, "Do", err, body.ErrUnknown)
+		delete(m.b.active, id)
+		m.doubt(id)
 	}
 }
 

@@ -233,7 +233,7 @@ func (r *Registry) Close() {
 	r.loops.Wait()
 }
 
-// reference checks what an adapter notes of its body.
+// checkReference bounds what an adapter notes of its body.
 func checkReference(reference jsontext.Value) error {
 	if len(reference) > body.MaxReferenceBytes || !reference.IsValid() {
 		return fmt.Errorf("%w: a reference is one JSON value of at most %d bytes", ErrLimit, body.MaxReferenceBytes)

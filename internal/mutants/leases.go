@@ -171,4 +171,29 @@ var leases = []mutant{
 		file:  "lease/queue.go", from: `r.config.Wake != nil && r.granted(ctx, request.Requester, s.resource, "")`, to: `r.config.Wake != nil`,
 		test: "TestQueueWakesNobody",
 	},
+	{
+		guard: "the suite of a body notices an effect that does not heed the answer (L-4.2)",
+		file:  "body/sim/sim.go", from: `if err := e.Begin(ctx); err != nil {`, to: `if err := e.Begin(ctx); err == context.Canceled {`,
+		test: "TestContract",
+	},
+	{
+		guard: "the suite of a body notices a stop that does not heed its guard (L-11.10)",
+		file:  "body/sim/sim.go", from: `if err := guard(ctx); err != nil {`, to: `if err := guard(ctx); err == context.Canceled {`,
+		test: "TestContract",
+	},
+	{
+		guard: "the suite of a body notices a stop that ends another life (L-11.10)",
+		file:  "body/sim/sim.go", from: `b.world.end(of.Incarnation)`, to: "for _, other := range b.world.Alive() {\n\t\tb.world.end(other)\n\t}",
+		test: "TestContract",
+	},
+	{
+		guard: "the suite of a body notices a proof of a body that lives (L-15.6)",
+		file:  "body/sim/sim.go", from: `running > 0 || b.world.IsAlive(of.Incarnation)`, to: `running > 0`,
+		test: "TestContract",
+	},
+	{
+		guard: "the suite of a body notices a mark that is handed on (L-13.5)",
+		file:  "body/sim/world.go", from: "\t\tdelete(w.alive, of)\n", to: "\t\tw.alive[\"x.2\"] = w.alive[of]\n\t\tdelete(w.alive, of)\n",
+		test: "TestContract",
+	},
 }
