@@ -40,6 +40,7 @@ func (m *model) hands(rt *rapid.T) (f faults, quiet bool) {
 		return faults{sim.AtCheck: func(context.Context) error { return errors.New("nobody knows") }}, false
 	case "forged":
 		return faults{sim.AtCheck: func(context.Context) error {
+			m.forged = true
 			m.h.bodies[lease.Browser].Forge(func(e body.Evidence) body.Evidence { e.Incarnation += "0"; return e })
 			return nil
 		}}, false
@@ -99,10 +100,12 @@ func (m *model) recoverBy(rt *rapid.T, who lease.Caller, of body.Incarnation, f 
 
 // ended holds a stop that succeeded against the reference.
 func (m *model) ended(rt *rapid.T, call string, of body.Incarnation, err error, cause lease.Cause) {
+	forged := m.forged
+	m.forged = false
 	if err != nil {
 		return
 	}
-	if m.b.of != of || len(m.b.active) > 0 || m.b.state == lease.Free {
+	if forged || m.b.of != of || len(m.b.active) > 0 || m.b.state == lease.Free {
 		rt.Fatalf("%s of %s = nil; belief %+v", call, of, m.b)
 	}
 	if got, freed := m.lastRelease(rt); got != cause || freed != of {
@@ -220,8 +223,8 @@ func (m *model) swept(rt *rapid.T) {
 func (m *model) check(rt *rapid.T) {
 	synctest.Wait()
 	m.pass()
-	if v := m.w.Violations(); len(v) > 0 {
-		rt.Fatalf("the world: %q", v)
+	if v := m.w.Violations(); len(v) > 0 || m.fault != "" {
+		rt.Fatalf("the world: %q %s", v, m.fault)
 	}
 	s := m.h.status(lease.Browser)
 	if !m.poisoned && s.State == lease.Free && m.b.state != lease.Free {

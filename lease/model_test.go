@@ -5,6 +5,7 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -90,7 +91,9 @@ type model struct {
 	claims   []lease.Claim // every one ever issued
 	open     map[string]*running
 	poisoned bool
-	broken   int // times
+	broken   int    // times
+	forged   bool   // the evidence that was given last
+	fault    string // what a hook saw and must not be
 }
 
 // running is an effect that has begun and not ended.
@@ -115,12 +118,23 @@ type faultsKey struct{}
 
 func (m *model) hook() {
 	for point := sim.BeforeBegin; point <= sim.AtCheck; point++ {
-		m.h.bodies[lease.Browser].On(point, func(ctx context.Context, _ body.Incarnation) error {
+		m.h.bodies[lease.Browser].On(point, func(ctx context.Context, of body.Incarnation) error {
+			if point == sim.AfterGuard || point == sim.AfterStop {
+				m.stopping(of)
+			}
 			if f, ok := ctx.Value(faultsKey{}).(faults); ok && f[point] != nil {
 				return f[point](ctx)
 			}
 			return nil
 		})
+	}
+}
+
+// stopping judges a stop that was let through: while it acts, the claim is there
+// and nothing else acts.
+func (m *model) stopping(of body.Incarnation) {
+	if s := m.h.status(lease.Browser); s.Incarnation != of || s.Operations > 0 {
+		m.fault = fmt.Sprintf("a stop of %s acts while %+v", of, s)
 	}
 }
 
