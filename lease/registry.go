@@ -138,7 +138,7 @@ func (r *Registry) apply(ctx context.Context, s *slot, cmd command) (state, erro
 		}
 		refusal = ErrExpired
 	}
-	s.publish(&after)
+	s.publish(before, after)
 	r.tell(before, after)
 	return after, refusal
 }
@@ -174,9 +174,14 @@ func (r *Registry) write(ctx context.Context, s state, events []event, at time.T
 	return fmt.Errorf("%w: %w", ErrStoreUnavailable, err)
 }
 
-// publish makes a state visible, and wakes the loop.
-func (s *slot) publish(next *state) {
-	s.state.Store(next)
+// publish makes a state visible, and wakes the loop where there is something in it
+// for the loop: another claim, another deadline, or one that is blocked.
+func (s *slot) publish(before, after state) {
+	s.state.Store(&after)
+	b, a := before.claim, after.claim
+	if b != nil && a != nil && a.incarnation == b.incarnation && a.deadline == b.deadline && a.blocked == "" {
+		return
+	}
 	select {
 	case s.changed <- struct{}{}:
 	default:
