@@ -9,7 +9,8 @@ import (
 )
 
 // C-30.13: an answer that is made to keep the parser busy is shown as it is, and no
-// row is wider than the paper.
+// row is wider than the paper. One that keeps it busy for good meets the time limit
+// of the test run.
 func TestMarkdownBounds(t *testing.T) {
 	repeated := func(text string) string { return strings.Repeat(text, maxMarkdown/len(text)) }
 	for name, text := range map[string]string{
@@ -34,14 +35,7 @@ func TestMarkdownBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &paper{zone: time.UTC}
 			p.resize(40)
-			began := time.Now()
-			rows := p.markdown(text)
-			took := time.Since(began)
-			t.Logf("%d bytes, %d rows, %v", len(text), len(rows), took)
-			if took > 20*time.Second {
-				t.Errorf("it takes %v", took)
-			}
-			for _, row := range rows {
+			for _, row := range p.markdown(text) {
 				if width := ansi.StringWidth(row); width > 40 {
 					t.Fatalf("a row is %d wide: %.200q", width, row)
 				}
