@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-run/parley/conversation"
 	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/server/datadir"
 )
 
 // Sharing says who may see and do what, see docs/sharing.md.
@@ -61,7 +62,7 @@ func (e *sharingError) Error() string {
 			name += fmt.Sprintf("[%d]", n+1)
 			continue
 		}
-		if strings.ContainsFunc(part, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
 			part = strconv.Quote(part)
 		}
 		name += "." + part
@@ -134,15 +135,29 @@ func (r SharingRule) checkWho(oidc, tenants bool) (key string, err error) {
 			return "claim", errors.New("a claim has a name, and a text of 1 to 256 bytes")
 		}
 	}
-	actors := r.Actors
+	return r.checkNames()
+}
+
+// checkNames refuses names that nobody whom the server knows can have.
+func (r SharingRule) checkNames() (key string, err error) {
+	const anybody = "anybody"
+	key, actors := "actors", r.Actors
 	if len(actors) == 0 {
-		actors = []string{cmp.Or(r.Actor, "anybody")}
+		key, actors = "actor", []string{cmp.Or(r.Actor, anybody)}
 	}
 	for _, actor := range actors {
-		who := identity.Identity{Actor: actor, Tenant: fieldOf(r.Tenant), OnBehalfOf: fieldOf(r.OnBehalfOf)}
-		if who.Validate() != nil {
-			return "actors", errors.New("whom a rule names is a text of 1 to 256 bytes, and a tenant one of up to 256")
+		switch who := (identity.Identity{Actor: actor}); {
+		case who.Validate() != nil:
+			return key, errors.New("whom a rule names is a text of 1 to 256 bytes")
+		case strings.HasPrefix(actor, datadir.ServicePrefix): // no credential can be theirs (C-34.2)
+			return key, fmt.Errorf("actors that begin with %q are the server's own, so the rule is for nobody", datadir.ServicePrefix)
 		}
+	}
+	switch {
+	case identity.Identity{Actor: anybody, Tenant: fieldOf(r.Tenant)}.Validate() != nil:
+		return "tenant", errors.New("a tenant is a text of up to 256 bytes")
+	case identity.Identity{Actor: anybody, OnBehalfOf: fieldOf(r.OnBehalfOf)}.Validate() != nil:
+		return "on_behalf_of", errors.New("for whom somebody acts is a text of up to 256 bytes")
 	}
 	return "", nil
 }
