@@ -16,8 +16,9 @@ import (
 )
 
 // Start starts Chromium, for all pages until the test ends. Without one on the
-// PATH the test is skipped, or fails where CI says so.
-func Start(t testing.TB) context.Context {
+// PATH the test is skipped, or fails where CI says so. More options stand behind
+// its own.
+func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -37,7 +38,7 @@ func Start(t testing.TB) context.Context {
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-features", without), chromedp.Flag("no-sandbox", os.Geteuid() == 0), chromedp.Flag("ignore-certificate-errors", true))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	t.Cleanup(cancel)
 	ctx, _ = chromedp.NewContext(ctx)
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {

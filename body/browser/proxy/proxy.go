@@ -157,17 +157,10 @@ func (p *Proxy) Addr() string { return p.address.String() }
 // itself.
 func (p *Proxy) Flags() map[string]string {
 	return map[string]string{
-		"proxy-server":                           "http://" + p.Addr(),
-		"proxy-bypass-list":                      "<-loopback>",
-		"host-resolver-rules":                    "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-		"force-webrtc-ip-handling-policy":        "disable_non_proxied_udp",
-		"webrtc-ip-handling-policy":              "disable_non_proxied_udp",
-		"disable-quic":                           "",
-		"disable-background-networking":          "",
-		"disable-domain-reliability":             "",
-		"dns-prefetch-disable":                   "",
-		"disable-component-update":               "",
-		"disable-client-side-phishing-detection": "",
+		"proxy-server":                    "http://" + p.Addr(),
+		"proxy-bypass-list":               "<-loopback>",
+		"host-resolver-rules":             "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+		"force-webrtc-ip-handling-policy": "disable_non_proxied_udp",
 	}
 }
 
