@@ -50,9 +50,10 @@ const all = async () => {
 			fetch("/go?to=" + encodeURIComponent(address), { mode: "no-cors" }).catch(() => 0),
 			made("img", { src: address + "i" }), made("script", { src: address + "s" }), made("iframe", { src: address + "f" }),
 			made("link", { rel: "stylesheet", href: address + "c" }),
-			socket("ws://" + host + ":" + inside + "/"), socket("wss://" + host + ":" + inside + "/"),
 		]);
 	}
+	// Few of these: Chromium holds back the WebSockets of a page whose others failed.
+	await Promise.all(["ws://127.0.0.1:", "wss://127.0.0.1:", "ws://rebind.example:"].map((start) => socket(start + inside + "/")));
 	for (const rel of ["preconnect", "dns-prefetch", "prefetch", "preload"]) document.head.append(Object.assign(document.createElement("link"), { rel, as: "fetch", href: "http://127.0.0.1:" + inside + "/" }));
 	await rtc();
 	const page = await (await fetch("/plain")).text();
