@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// connections are the open ones of one side of a proxy, so many that they can be
-// bounded and ended. Its zero value is ready.
+// connections are the open ones of a proxy, which can be bounded and ended.
 type connections struct {
+	halfOpen time.Duration // what an end has for the rest once the other has finished
+
 	mu     sync.Mutex
 	open   map[*conn]struct{}
 	closed bool
@@ -16,7 +17,7 @@ type connections struct {
 
 // add takes a connection in, or closes it where there are too many or none may
 // be any more.
-func (c *connections) add(inner net.Conn, halfOpen time.Duration) (*conn, bool) {
+func (c *connections) add(inner net.Conn) (*conn, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || len(c.open) >= maxConnections {
@@ -26,7 +27,7 @@ func (c *connections) add(inner net.Conn, halfOpen time.Duration) (*conn, bool) 
 	if c.open == nil {
 		c.open = map[*conn]struct{}{}
 	}
-	added := &conn{Conn: inner, of: c, halfOpen: halfOpen}
+	added := &conn{Conn: inner, of: c}
 	c.open[added] = struct{}{}
 	return added, true
 }
@@ -45,8 +46,7 @@ func (c *connections) close() {
 // conn is a connection among others.
 type conn struct {
 	net.Conn
-	of       *connections
-	halfOpen time.Duration
+	of *connections
 }
 
 // Close closes the connection and forgets it.
@@ -60,7 +60,7 @@ func (c *conn) Close() error {
 // CloseWrite tells the other end that nothing more comes. What it has still to
 // say it must say soon, or a tunnel of which one end is gone would never end.
 func (c *conn) CloseWrite() error {
-	if err := c.SetReadDeadline(time.Now().Add(c.halfOpen)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.of.halfOpen)); err != nil {
 		return err
 	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -73,8 +73,7 @@ func (c *conn) CloseWrite() error {
 // bound.
 type limited struct {
 	net.Listener
-	clients  *connections
-	halfOpen time.Duration
+	open *connections
 }
 
 func (l limited) Accept() (net.Conn, error) {
@@ -83,7 +82,7 @@ func (l limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if client, ok := l.clients.add(accepted, l.halfOpen); ok {
+		if client, ok := l.open.add(accepted); ok {
 			return client, nil
 		}
 	}

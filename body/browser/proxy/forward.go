@@ -89,7 +89,7 @@ func (p *Proxy) connect(ctx context.Context, t target) (*conn, error) {
 		if err != nil {
 			continue
 		}
-		if upstream, ok := p.upstreams.add(dialled, p.config.halfOpen); ok {
+		if upstream, ok := p.open.add(dialled); ok {
 			return upstream, nil
 		}
 		return nil, errors.New("too many connections are open")

@@ -45,7 +45,7 @@ import (
 
 // The bounds of a proxy.
 const (
-	maxConnections = 256              // of Chromium, at a time; what comes above is closed
+	maxConnections = 512              // at a time, to both sides; what comes above is closed
 	maxHeaderBytes = 256 << 10        // of a request, and of an answer
 	headerTimeout  = 10 * time.Second // until the head of a request is there
 	idleTimeout    = time.Minute      // between two requests of a connection
@@ -104,7 +104,7 @@ type Proxy struct {
 	closed   bool
 	handlers sync.WaitGroup // grows under mu, not once closed
 
-	clients, upstreams connections
+	open connections // to both sides
 }
 
 // Start starts a proxy on a free port of 127.0.0.1. An error names the entry of
@@ -127,7 +127,7 @@ func Start(config Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the browser's requests: %w", err)
 	}
-	p := &Proxy{config: config, rules: rules, log: cmp.Or(config.Log, slog.Default())}
+	p := &Proxy{config: config, rules: rules, log: cmp.Or(config.Log, slog.Default()), open: connections{halfOpen: config.halfOpen}}
 	p.address = listener.Addr().(*net.TCPAddr).AddrPort()
 	p.rules.refuse = append(p.rules.refuse, only(p.address)) // not through itself
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -142,7 +142,7 @@ func Start(config Config) (*Proxy, error) {
 		ErrorLog:                     slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
 	p.serving.Go(func() {
-		if err := p.server.Serve(limited{listener, &p.clients, config.halfOpen}); !errors.Is(err, http.ErrServerClosed) {
+		if err := p.server.Serve(limited{listener, &p.open}); !errors.Is(err, http.ErrServerClosed) {
 			p.log.Error("the browser's proxy no longer listens", "err", err)
 		}
 	})
@@ -174,8 +174,7 @@ func (p *Proxy) Close() error {
 	p.mu.Unlock()
 	p.cancel()
 	err := p.server.Close()
-	p.upstreams.close()
-	p.clients.close()
+	p.open.close()
 	p.handlers.Wait()
 	p.serving.Wait()
 	return err

@@ -393,7 +393,10 @@ func TestFailures(t *testing.T) {
 // late is a resolver, and a network, whose every answer is that the time is over.
 type late struct{}
 
-func (late) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+func (late) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		return nil, errors.New("a lookup has no deadline")
+	}
 	return []netip.Addr{netip.MustParseAddr("1.1.1.1")}, nil
 }
 

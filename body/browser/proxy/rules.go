@@ -183,7 +183,6 @@ func (r rules) addresses(ctx context.Context, t target) ([]netip.AddrPort, error
 	}
 	var addresses []netip.AddrPort
 	for _, addr := range found {
-		addr = addr.Unmap()
 		if reason := r.judge(t, addr); reason != "" {
 			return nil, refused(reason)
 		}

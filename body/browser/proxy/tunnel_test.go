@@ -3,10 +3,13 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -76,6 +79,11 @@ func TestTunnel(t *testing.T) {
 	}
 	if got, err := io.ReadAll(r); err != nil || string(got) != "last" {
 		t.Errorf("after the end came %q, %v, want the rest of the echo", got, err)
+	}
+	for open := 1; open > 0; runtime.Gosched() { // nothing of it stays open
+		p.open.mu.Lock()
+		open = len(p.open.open)
+		p.open.mu.Unlock()
 	}
 	if dialled, _ := world.seen(); len(dialled) != 1 || dialled[0] != "1.1.1.1:443" {
 		t.Errorf("dialled %v, want the one address", dialled)
@@ -156,6 +164,7 @@ func TestCloseEndsAll(t *testing.T) {
 	exchange(t, u, ur, "hello")
 
 	streams, _ := start(t, Config{Resolver: public}, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100") // or it would be flushed anyway
 		io.WriteString(w, "begin\n")
 		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -169,7 +178,7 @@ func TestCloseEndsAll(t *testing.T) {
 
 	waits, _ := start(t, Config{Resolver: waiting{ended}}, "")
 	w, _ := dialProxy(t, waits)
-	if _, err := io.WriteString(w, "CONNECT public.example:443 HTTP/1.1\r\nHost: public.example:443\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(w, "POST http://public.example/ HTTP/1.1\r\nHost: public.example\r\nContent-Length: 9\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-ended; got != "lookup" {
@@ -210,7 +219,7 @@ func (w waiting) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, er
 func TestBound(t *testing.T) {
 	p, _ := start(t, Config{Resolver: public}, listen(t, echo))
 	var first net.Conn
-	for range maxConnections {
+	for range maxConnections / 2 { // each tunnel has two
 		c, r, answer := connect(t, p, "public.example:443")
 		if answer.StatusCode != 200 {
 			t.Fatalf("CONNECT = %d, want 200", answer.StatusCode)
@@ -220,17 +229,73 @@ func TestBound(t *testing.T) {
 			first = c
 		}
 	}
-	_, r := dialProxy(t, p)
-	if got, _ := io.ReadAll(r); len(got) != 0 {
-		t.Errorf("a connection above the bound says %q, want its end", got)
-	}
-	first.Close()
-	for { // until the proxy has heard of it
+	answered := func() bool {
 		c, r := dialProxy(t, p)
 		io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		if answer, err := http.ReadResponse(r, nil); err == nil {
+		answer, err := http.ReadResponse(r, nil)
+		if err == nil {
 			answer.Body.Close()
-			return
 		}
+		return err == nil
+	}
+	if answered() {
+		t.Error("a connection above the bound is answered")
+	}
+	first.Close()
+	for !answered() { // until the proxy has heard of it
+	}
+}
+
+// Close ends a tunnel whose far end does not take what it is sent.
+func TestCloseEndsBlockedTunnel(t *testing.T) {
+	p, _ := start(t, Config{Resolver: public}, "")
+	near, far := net.Pipe()
+	defer far.Close()
+	p.config.dial = func(context.Context, netip.AddrPort) (net.Conn, error) { return near, nil }
+	c, _, _ := connect(t, p, "public.example:443")
+	if _, err := io.WriteString(c, "two"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := far.Read(make([]byte, 1)); err != nil { // the write has begun, and does not end
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+}
+
+// When Close has returned, nobody is told of a refusal any more.
+func TestCloseWaitsForRequests(t *testing.T) {
+	p, _ := start(t, Config{}, "")
+	telling, told := make(chan struct{}), atomic.Bool{}
+	p.config.Refused = func(string, string) {
+		close(telling)
+		<-p.ctx.Done()
+		for range 10_000 { // a Close that did not wait would have returned
+			runtime.Gosched()
+		}
+		told.Store(true)
+	}
+	c, _ := dialProxy(t, p)
+	if _, err := io.WriteString(c, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-telling
+	if err := p.Close(); err != nil || !told.Load() {
+		t.Errorf("Close() = %v while a refusal was being told", err)
+	}
+}
+
+// A connection that was dialled while the proxy was closed is closed too.
+func TestNoConnectionAfterClose(t *testing.T) {
+	var open connections
+	open.close()
+	near, far := net.Pipe()
+	defer far.Close()
+	if _, ok := open.add(near); ok {
+		t.Error("a connection was taken in after the close")
+	}
+	if _, err := near.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("a write to it = %v, want that it is closed", err)
 	}
 }
