@@ -26,7 +26,8 @@
 // name: for other names of the same server, put its addresses on the list too.
 //
 // The proxy listens on loopback and asks for no password. Another process of the
-// machine gains nothing by it: it reaches less than the process can by itself.
+// machine gains nothing by it, for the proxy reaches less than the process can by
+// itself; only one that is kept from the network, and shares this loopback, would.
 package proxy
 
 import (
