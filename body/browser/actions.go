@@ -103,9 +103,10 @@ type Picture struct {
 	Data      []byte `json:"data"`       // base64
 }
 
-// EvaluateInput is a script. It runs as the page's own, and may await.
+// EvaluateInput is a script. It runs as the page's own. It may await, and a
+// promise is only waited for where it does.
 type EvaluateInput struct {
-	Expression string `json:"expression" jsonschema:"JavaScript that runs in the page; its variables stay until the page is another"`
+	Expression string `json:"expression" jsonschema:"JavaScript that runs in the page, as in a console: await a promise to get what it comes to; variables stay until the page is another"`
 }
 
 // Value is what a script came to.

@@ -221,8 +221,8 @@ func (b *Browser) launch(ctx context.Context, l *life, program string, proxy *pr
 	if err != nil {
 		select {
 		case <-process.done:
-			return fmt.Errorf("it ended: %q", process.complaint.last())
-		default:
+			return process.whyEnded()
+		case <-time.After(time.Second): // its pipe ends a little before it does
 			return err
 		}
 	}

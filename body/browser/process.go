@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -89,11 +88,15 @@ func spawn(program string, arguments, environment []string) (*process, error) {
 	p.pipe = chromedp.NewPipeConn(&bounded{ReadCloser: ours[0]}, ours[1])
 	if p.identity, err = identify(cmd.Process.Pid); err != nil {
 		_ = cmd.Process.Kill()
-		<-p.done
-		return nil, errors.Join(err, p.pipe.Close())
+		<-p.done // it is not there any more, or nobody could prove its end
+		_ = p.pipe.Close()
+		return nil, p.whyEnded()
 	}
 	return p, nil
 }
+
+// whyEnded says with what words a process ended.
+func (p *process) whyEnded() error { return fmt.Errorf("it ended: %q", p.complaint.last()) }
 
 // pipes makes the two pipes: what Chromium reads and writes, and what we do.
 func pipes() (theirs, ours []*os.File, err error) {
