@@ -83,7 +83,7 @@ var libraries = map[string][]string{
 	"github.com/prometheus/client_golang": {"server/...", "gateway/..."},
 	"github.com/yuin/goldmark":            {"web/...", "gateway/..."},
 	"go.opentelemetry.io/otel":            {"server/..."},
-	"golang.org/x/sys":                    {"server/...", "cmd/...", "body/play/..."},
+	"golang.org/x/sys":                    {"server/...", "cmd/...", "body/browser/...", "body/play/..."},
 	"golang.org/x/term":                   {"cmd/..."},
 	"golang.org/x/text/unicode/norm":      {"taint"},
 	"golang.org/x/time/rate":              {"gateway/...", "server/..."},
