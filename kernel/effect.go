@@ -7,6 +7,8 @@ import (
 	"encoding/json/jsontext"
 	"errors"
 	"fmt"
+
+	"github.com/parley-run/parley/identity"
 )
 
 // EffectID names an effect, such as "model" or "tool.clock".
@@ -60,6 +62,15 @@ type Step struct {
 // Runtime returns the runtime that the step runs on, by which an effect starts
 // executions of its own.
 func (s Step) Runtime() *Runtime { return s.activation.rt }
+
+// Principal returns the recorded principal of the execution (C-4.3), and false
+// where nobody started it.
+func (s Step) Principal() (identity.Identity, bool) {
+	if s.activation == nil || s.activation.principal == nil {
+		return identity.Identity{}, false
+	}
+	return *s.activation.principal, true
+}
 
 type stepKey struct{}
 

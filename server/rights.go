@@ -11,6 +11,7 @@ import (
 	"github.com/parley-run/parley/identity"
 	"github.com/parley-run/parley/journal"
 	"github.com/parley-run/parley/kernel"
+	"github.com/parley-run/parley/lease"
 	"github.com/parley-run/parley/server/datadir"
 )
 
@@ -33,17 +34,19 @@ type rights struct {
 
 	grants bool // some rule says which tools people's turns may call
 	starts bool // some rule says who starts shared conversations
+	uses   bool // some rule says who uses which part of the agent's body
 }
 
 // newRights reads them, and refuses what cannot mean what it says.
 func newRights(s Settings) (*rights, error) {
-	r := &rights{sharing: s.Sharing, sets: slices.Sorted(maps.Keys(s.MCP)), claims: newClaims(s.Sharing.People)}
+	r := &rights{sharing: s.Sharing, sets: append(ownSets(), slices.Sorted(maps.Keys(s.MCP))...), claims: newClaims(s.Sharing.People)}
 	if err := s.Sharing.check(ownTools, r.sets, s.OIDC != nil, s.OIDC != nil && s.OIDC.TenantClaim != ""); err != nil {
 		return nil, err
 	}
 	for _, rule := range s.Sharing.People {
 		r.grants = r.grants || rule.Tools != nil
 		r.starts = r.starts || rule.Starts != nil
+		r.uses = r.uses || rule.Uses != nil
 	}
 	return r, nil
 }
@@ -105,6 +108,22 @@ func (r *rights) manages(_ context.Context, who identity.Identity, _ string) (bo
 // mayStart reports whether somebody may start a shared conversation.
 func (r *rights) mayStart(_ context.Context, who identity.Identity) (bool, error) {
 	return !r.starts || slices.ContainsFunc(r.of(who), func(rule SharingRule) bool { return rule.Starts != nil }), nil
+}
+
+// mayUse reports whether somebody's turns may use a part of the agent's body now
+// (L-4.1). The grant of the tools stands apart from it (L-4.3).
+func (r *rights) mayUse(_ context.Context, use lease.Use) bool {
+	who := use.Caller.Identity
+	set := kernel.EffectID(toolEffects + string(use.Resource))
+	if !r.granted(&who, set) {
+		return false
+	}
+	if !r.uses {
+		return who == Owner
+	}
+	return slices.ContainsFunc(r.of(who), func(rule SharingRule) bool {
+		return rule.Uses != nil && slices.Contains(*rule.Uses, use.Resource)
+	})
 }
 
 // granted is the runtime's Granted (C-4.17): the service runs turns and the

@@ -78,6 +78,7 @@ func (s *Server) release() error {
 	if s.runtime != nil {
 		s.runtime.Close()
 	}
+	s.hands.close()
 	s.mcp.close()
 	if s.issuer != nil {
 		s.issuer.Close()

@@ -57,6 +57,7 @@ type Server struct {
 	lock     *datadir.Lock
 	store    journal.Store
 	mcp      mcpServers
+	hands    *hands
 	issuer   *issuer.Issuer // nil where there is none
 	runtime  *kernel.Runtime
 	gateway  *gateway.Gateway
@@ -83,14 +84,18 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 		return nil, err
 	}
 	config.Settings = config.Settings.withWindow(config.Getenv, config.Log)
-	if err := config.Settings.check(m, peers.sets(), config.Log); err != nil {
+	hands, err := newHands()
+	if err != nil {
+		return nil, err
+	}
+	if err := config.Settings.check(m, append(hands.sets(), peers.sets()...), config.Log); err != nil {
 		return nil, err
 	}
 	d, err := newDoor(config.Settings)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: config.Log, mcp: peers, door: d, metrics: metrics.New(cmp.Or(config.Version, "dev"))}
+	s := &Server{log: config.Log, mcp: peers, hands: hands, door: d, metrics: metrics.New(cmp.Or(config.Version, "dev"))}
 	if config.Settings.OIDC != nil {
 		s.issuer = issuer.New(*config.Settings.OIDC, Owner, config.issuers, config.Log)
 	}
@@ -197,7 +202,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	}
 	shared := may.shared(s.store)
 	around := surroundings{
-		hub: hub, bargeIn: conversation.InboxBargeIn(s.store), sets: s.mcp.sets(), shared: shared,
+		hub: hub, bargeIn: conversation.InboxBargeIn(s.store), sets: append(s.hands.sets(), s.mcp.sets()...), shared: shared,
 		onModelCall: s.metrics.ModelCall, onTurn: s.metrics.Turn, onRejected: s.metrics.Rejected,
 	}
 	flow, err := newFlow(config.Settings, keys, m, around, s.log)
@@ -209,6 +214,9 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	}
 	client, err := newClient(config.Settings, keys, s.runtime, hub, shared)
 	if err != nil {
+		return err
+	}
+	if err := s.hands.open(ctx, s, config.Settings, may); err != nil {
 		return err
 	}
 	edge, err := s.door.open(s.listener)

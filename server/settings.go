@@ -76,6 +76,9 @@ type Settings struct {
 	// Sharing says who may see and do what in shared conversations (C-33 to C-39).
 	Sharing Sharing `toml:"sharing"`
 
+	// Browser is the agent's browser.
+	Browser Browser `toml:"browser"`
+
 	// MCP are the MCP servers whose tools the agent has, by name: 1 to 24 letters,
 	// digits and '-'.
 	MCP map[string]MCP `toml:"mcp"`
@@ -127,6 +130,10 @@ func ReadSettings(path string) (Settings, error) {
 			return Settings{}, fmt.Errorf("configuration %s:%d:%d: mcp.%q: %w", path, row, column, name, err)
 		}
 	}
+	if err := settings.Browser.check(); err != nil {
+		row, column := placeOf(data, "browser")
+		return Settings{}, fmt.Errorf("configuration %s:%d:%d: browser: %w", path, row, column, err)
+	}
 	if _, err := newRights(settings); err != nil {
 		if wrong, ok := errors.AsType[*sharingError](err); ok {
 			row, column := placeOf(data, wrong.path...)
@@ -151,6 +158,8 @@ func settingsError(path string, err error) error {
 		what = fmt.Sprintf("unknown key %q; the keys of an MCP server are %s", key, strings.Join(keys[MCP](), ", "))
 	case len(wrong.Key()) == 2 && wrong.Key()[0] == "oidc" && !slices.Contains(keys[issuer.Config](), wrong.Key()[1]):
 		what = fmt.Sprintf("unknown key %q; the keys of an issuer are %s", key, strings.Join(keys[issuer.Config](), ", "))
+	case len(wrong.Key()) == 2 && wrong.Key()[0] == "browser" && !slices.Contains(keys[Browser](), wrong.Key()[1]):
+		what = fmt.Sprintf("unknown key %q; the keys of the browser are %s", key, strings.Join(keys[Browser](), ", "))
 	case len(wrong.Key()) == 2 && wrong.Key()[0] == "sharing" && !slices.Contains(keys[Sharing](), wrong.Key()[1]):
 		what = fmt.Sprintf("unknown key %q; the keys of sharing are %s", key, strings.Join(keys[Sharing](), ", "))
 	case len(wrong.Key()) == 3 && wrong.Key()[0] == "sharing" && wrong.Key()[1] == "people" && !slices.Contains(keys[SharingRule](), wrong.Key()[2]):

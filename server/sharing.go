@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-run/parley/conversation"
 	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/lease"
 	"github.com/parley-run/parley/server/datadir"
 )
 
@@ -45,6 +46,9 @@ type SharingRule struct {
 	// Starts lets them start shared conversations. Where no rule has it, everybody
 	// may (C-33.10).
 	Starts *bool `toml:"starts"`
+	// Uses are the parts of the agent's body that their turns may use. Where no rule
+	// has it, the actor me may use all of them, and nobody else any.
+	Uses *[]lease.Resource `toml:"uses"`
 }
 
 // sharingError says what is wrong with a setting, and where: the names that lead to
@@ -164,8 +168,11 @@ func (r SharingRule) checkNames() (key string, err error) {
 
 // checkWhat refuses a rule that says nothing, or what nothing fits.
 func (r SharingRule) checkWhat(classes map[string]bool, own, sets []string) (key string, err error) {
-	if len(r.Clears) == 0 && r.Tools == nil && r.Manages == nil && r.Starts == nil {
-		return "", errors.New("it lets people do nothing; give it clears, tools, manages or starts")
+	if len(r.Clears) == 0 && r.Tools == nil && r.Manages == nil && r.Starts == nil && r.Uses == nil {
+		return "", errors.New("it lets people do nothing; give it clears, tools, manages, starts or uses")
+	}
+	if r.Uses != nil && slices.ContainsFunc(*r.Uses, func(part lease.Resource) bool { return part != lease.Browser }) {
+		return "uses", fmt.Errorf("one of these is no part of the agent's body; it has %q", lease.Browser)
 	}
 	if r.Manages != nil && !*r.Manages {
 		return "manages", errors.New("rules add up and take nothing away: true, or no such line")

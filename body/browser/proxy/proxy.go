@@ -108,6 +108,12 @@ type Proxy struct {
 	open connections // to both sides
 }
 
+// Check refuses a Config that [Start] would refuse.
+func (c Config) Check() error {
+	_, err := newRules(c)
+	return err
+}
+
 // Start starts a proxy on a free port of 127.0.0.1. An error names the entry of
 // the Config that cannot be read.
 func Start(config Config) (*Proxy, error) {
