@@ -66,7 +66,7 @@ var (
 func turnID(key identity.Secret, conversation string, n int) string {
 	h := hmac.New(sha256.New, []byte(key.Reveal()))
 	h.Write([]byte(conversation + "|" + strconv.Itoa(n)))
-	return turnPrefix + conversation + ":o" + strconv.Itoa(n) + ":" + hex.EncodeToString(h.Sum(nil))[:24]
+	return TurnPrefix + conversation + ":o" + strconv.Itoa(n) + ":" + hex.EncodeToString(h.Sum(nil))[:24]
 }
 
 // ranTurn is the result of a turn's step.

@@ -9,14 +9,13 @@ import (
 	"github.com/parley-run/parley/kernel"
 )
 
-// turnPrefix begins the ids of the executions of turns. No id of a conversation
-// has a colon.
-const turnPrefix = "turn:"
+// TurnPrefix begins the ids of the turns of shared conversations, and no other id.
+const TurnPrefix = "turn:"
 
 // TurnOf says for which conversation a step runs, and in which of its turns: an id
 // that no other turn of the conversation has. It is false for a step of no turn.
 func TurnOf(step kernel.Step) (conversation, turn string, ok bool) {
-	if rest, isTurn := strings.CutPrefix(step.Execution, turnPrefix); isTurn {
+	if rest, isTurn := strings.CutPrefix(step.Execution, TurnPrefix); isTurn {
 		conversation, _, ok = strings.Cut(rest, ":")
 		return conversation, step.Execution, ok
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/parley-run/parley/body"
@@ -30,12 +31,13 @@ func (b Browser) check() error {
 	return proxy.Config{Allow: b.Allow, Refuse: b.Refuse, Ports: b.Ports}.Check()
 }
 
-// browserIdle is how long the browser stays open that nobody uses.
-const browserIdle = 5 * time.Minute
+// browserIdle is how long the browser stays open that nobody uses. Others wait so
+// long for one that was forgotten.
+const browserIdle = 3 * time.Minute
 
 // open takes what is on record of the agent's body, and makes its parts. It
 // starts none.
-func (h *hands) open(ctx context.Context, s *Server, settings Settings, may *rights) error {
+func (h *hands) open(ctx context.Context, s *Server, settings Settings, may *rights, client *conversation.Client) error {
 	var err error
 	h.browser, err = browser.New(browser.Config{
 		Directory: filepath.Join(s.dir.Path(), "browser"), Executable: settings.Browser.Executable, SharedProfile: settings.Browser.SharedProfile,
@@ -51,12 +53,26 @@ func (h *hands) open(ctx context.Context, s *Server, settings Settings, may *rig
 	}
 	h.registry, err = lease.Open(ctx, lease.Config{
 		Store: s.store, Bodies: map[lease.Resource]body.Adapter{lease.Browser: h.browser},
-		Granted: may.mayUse, Over: over, Log: s.log,
+		Granted: may.mayUse, Over: over, Wake: wakeBy(conversation.NewNotifier(client)), Log: s.log,
 	})
 	if err != nil {
 		return fmt.Errorf("leases: %w", err)
 	}
 	return nil
+}
+
+// wakeBy tells a conversation that what it waited for was given back (L-20.3).
+func wakeBy(notifier *conversation.Notifier) func(context.Context, lease.Request) error {
+	return func(ctx context.Context, r lease.Request) error {
+		notice := conversation.Notice{
+			ID: r.ID, Topic: conversation.TopicLease,
+			Text: fmt.Sprintf("The %s was given back (%s has ended). It is not reserved: another conversation may take it first.", r.Resource, r.Incarnation),
+		}
+		if strings.HasPrefix(r.Requester.Seat.ID, conversation.TurnPrefix) { // of a shared conversation
+			notice.For, notice.Classes = &r.Requester.Identity, []string{}
+		}
+		return notifier.Notify(ctx, r.Requester.Conversation, notice)
+	}
 }
 
 // close ends the parts of the body, and then the registry, which is told of it.

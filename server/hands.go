@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/google/jsonschema-go/jsonschema"
+	"time"
 
 	"github.com/parley-run/parley/body"
 	"github.com/parley-run/parley/body/browser"
@@ -39,6 +38,11 @@ type holding struct {
 	resource     lease.Resource
 }
 
+// claimLength is how long a claim lasts after the newest call. It is longer than an
+// unused part stays open, so that the end of a part that somebody has forgotten is
+// seen, and frees it, before the claim runs out and has to be recovered.
+const claimLength = lease.MaxLength
+
 // leaseTools is the set of the tools about leases themselves.
 const leaseTools = "lease"
 
@@ -48,6 +52,12 @@ func ownSets() []string { return []string{string(lease.Browser), leaseTools} }
 // resourceInput names a part of the body.
 type resourceInput struct {
 	Resource lease.Resource `json:"resource" jsonschema:"the part of the body, such as browser"`
+}
+
+// queueInput names what is waited for.
+type queueInput struct {
+	Resource    lease.Resource   `json:"resource" jsonschema:"the part of the body, such as browser"`
+	Incarnation body.Incarnation `json:"incarnation" jsonschema:"the one that the busy answer names"`
 }
 
 // newHands makes the tools. They work once they are opened.
@@ -73,6 +83,7 @@ func newHands() (*hands, error) {
 		},
 		leaseTools: {
 			add(offer[struct{}]("status", "Tells which parts of the agent's body are taken, and by which conversation.")),
+			add(offer[queueInput]("queue", "Asks to be told when a part of the agent's body that is busy was given back. The word comes as a notice in this conversation, within ten minutes or not at all, and keeps nothing reserved.")),
 			add(offer[resourceInput]("release", "Gives back a part of the agent's body that this conversation holds, and ends what runs on it.")),
 		},
 	}
@@ -81,15 +92,7 @@ func newHands() (*hands, error) {
 
 // offer makes the offer of a tool whose arguments are a T.
 func offer[T any](name, description string) (tool.Offer, error) {
-	described, err := jsonschema.For[T](nil)
-	if err != nil {
-		return tool.Offer{}, err
-	}
-	raw, err := json.Marshal(described)
-	if err != nil {
-		return tool.Offer{}, err
-	}
-	schema, err := tool.NewSchema(raw)
+	schema, err := tool.SchemaOf[T]()
 	if err != nil {
 		return tool.Offer{}, fmt.Errorf("arguments of %s: %w", name, err)
 	}
@@ -140,6 +143,8 @@ func (s handSet) Call(ctx context.Context, name string, args jsontext.Value) (to
 		told, err = s.hands.act(ctx, caller, lease.Browser, name, args)
 	case name == "release":
 		told, err = s.hands.release(ctx, caller, args)
+	case name == "queue":
+		told, err = s.hands.queue(ctx, caller, args)
 	default:
 		told = struct {
 			Resources []lease.Status `json:"resources"`
@@ -173,14 +178,14 @@ func (h *hands) hold(ctx context.Context, caller lease.Caller, part lease.Resour
 	at := holding{caller.Conversation, part}
 	if claim, ok := h.claims[at]; ok {
 		if guard, err = h.registry.Guard(caller, part, claim.Token); err == nil {
-			_, err = guard.Renew(ctx, 0)
+			_, err = guard.Renew(ctx, claimLength)
 		}
 		if !over(err) {
 			return guard, false, err
 		}
 		delete(h.claims, at)
 	}
-	claim, err := h.registry.Acquire(ctx, caller, part, 0)
+	claim, err := h.registry.Acquire(ctx, caller, part, claimLength)
 	if err != nil {
 		return lease.Guard{}, false, err
 	}
@@ -223,6 +228,22 @@ func (h *hands) release(ctx context.Context, caller lease.Caller, args jsontext.
 	}{true}, nil
 }
 
+// queue asks for a notice at the end of the incarnation that somebody else holds.
+func (h *hands) queue(ctx context.Context, caller lease.Caller, args jsontext.Value) (any, error) {
+	var in queueInput
+	if err := json.Unmarshal(args, &in); err != nil {
+		return nil, err
+	}
+	request, err := h.registry.Queue(ctx, caller, in.Resource, in.Incarnation, lease.MaxLength)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		State    lease.RequestState `json:"state"`
+		Deadline time.Time          `json:"deadline"`
+	}{request.State, request.Deadline.UTC().Truncate(time.Second)}, nil
+}
+
 // problem is a refusal as a model is told it: JSON with the code, and what it may do.
 type problem struct {
 	Error string           `json:"error"`
@@ -243,7 +264,7 @@ func toResult(told any, err error) (tool.Result, error) {
 		text, err := json.Marshal(told)
 		return tool.Result{Text: string(text)}, err
 	case taken:
-		return failed(lease.ErrBusy.Code, "It is taken, or was not given back yet. Go on without it, or try again in another turn.", busy)
+		return failed(lease.ErrBusy.Code, "It is taken, or was not given back yet. Go on without it, or call lease_queue, where actions has queue, to be told when it was given back.", busy)
 	case errors.Is(err, body.ErrUnknown):
 		return tool.Result{}, fmt.Errorf("%w: %w", kernel.ErrOutcomeUnknown, err)
 	case errors.Is(err, body.ErrRefused):
@@ -253,7 +274,9 @@ func toResult(told any, err error) (tool.Result, error) {
 	case errors.Is(err, lease.ErrUnknownResource):
 		return failed(lease.ErrUnknownResource.Code, "The agent's body has no such part.", nil)
 	case errors.Is(err, lease.ErrStale):
-		return failed(lease.ErrStale.Code, "This conversation does not hold it, or not any more.", nil)
+		return failed(lease.ErrStale.Code, "It is not held, or not any more: by this conversation, or under this incarnation.", nil)
+	case errors.Is(err, lease.ErrLimit):
+		return failed(lease.ErrLimit.Code, "This conversation waits for it already, or too many do.", nil)
 	case errors.Is(err, lease.ErrExpired), errors.Is(err, lease.ErrRecoveryRequired):
 		return failed(lease.ErrRecoveryRequired.Code, "It was held for too long, or was cut off, and becomes free when what ran on it is seen to have ended.", nil)
 	case errors.Is(err, lease.ErrProofUnavailable):

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-run/parley/client"
+	"github.com/parley-run/parley/conversation"
 )
 
 // handsScript drives the browser by what people say.
@@ -35,6 +36,10 @@ then
   results
 when has "who"
   call lease_status {}
+then
+  results
+when has "wait for"
+  call lease_queue {"resource": "browser", "incarnation": "browser.0"}
 then
   results
 when has "give back"
@@ -164,6 +169,55 @@ func TestBrowserIsShared(t *testing.T) {
 		if strings.Contains(w.log.String(), secret) {
 			t.Errorf("the log has %q:\n%s", secret, w.log)
 		}
+	}
+}
+
+// L-20.3, C-45: who waits for the browser is told when it was given back, in a notice
+// that reaches the model and the person, once; who waits for what is over is told so.
+func TestBrowserIsQueued(t *testing.T) {
+	needChromium(t)
+	w := handsWorld(t, "")
+	s := w.start()
+	defer s.end()
+	me := s.me()
+	first, second := begin(t, me), begin(t, me)
+	say(t, me, first, "the secret page")
+	if told := say(t, me, second, "look").Text; !strings.Contains(told, `"actions":["queue"]`) || !strings.Contains(told, `"incarnation":"browser.0"`) {
+		t.Errorf("the second is told %q", told)
+	}
+	if told := say(t, me, second, "wait for it").Text; !strings.Contains(told, `"state":"waiting"`) {
+		t.Errorf("the second asks: %q", told)
+	}
+	if told := say(t, me, second, "wait for it").Text; !strings.Contains(told, `"limit"`) {
+		t.Errorf("the second asks again: %q", told)
+	}
+	say(t, me, first, "give back")
+	woken := answer(t, me, second, 4) // the script replies what it was told
+	const word = "The browser was given back (browser.0 has ended). It is not reserved: another conversation may take it first."
+	if woken.Text != word {
+		t.Errorf("the notice is answered %q", woken.Text)
+	}
+	page, err := me.History(t.Context(), second, conversation.HistoryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notices := 0
+	for _, entry := range page.Entries {
+		if entry.Role == conversation.RoleNotice {
+			notices++
+			if entry.Text != word || entry.Topic != conversation.TopicLease || entry.Turn != 4 {
+				t.Errorf("the notice is %+v", entry)
+			}
+		}
+	}
+	if notices != 1 {
+		t.Errorf("%d notices in %+v", notices, page.Entries)
+	}
+	if told := say(t, me, first, "wait for it").Text; !strings.Contains(told, "stale_token") {
+		t.Errorf("who waits for what is over is told %q", told)
+	}
+	if told := until(t, me, second, "the other page", "CANARYTITLE /other"); strings.Contains(told, "secret") {
+		t.Errorf("the second gets %q", told)
 	}
 }
 

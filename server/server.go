@@ -216,7 +216,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	if err != nil {
 		return err
 	}
-	if err := s.hands.open(ctx, s, config.Settings, may); err != nil {
+	if err := s.hands.open(ctx, s, config.Settings, may, client); err != nil {
 		return err
 	}
 	edge, err := s.door.open(s.listener)

@@ -28,6 +28,20 @@ type Schema struct {
 	bounds   bounds
 }
 
+// SchemaOf is the schema of arguments that are a T. The tag jsonschema of a field
+// describes it.
+func SchemaOf[T any]() (*Schema, error) {
+	described, err := jsonschema.For[T](nil)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := described.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return NewSchema(raw)
+}
+
 // NewSchema reads a schema. It refuses one that is larger or deeper than a
 // schema of arguments has reason to be, that is of another dialect, that refers
 // to anything outside of itself, that uses $id within, $anchor or $dynamicRef, or

@@ -62,8 +62,11 @@ func survey(ctx context.Context, server *client.Client, id string) (last *conver
 // further lines are set in, and what is to be known of it.
 func writeEntry(out io.Writer, record conversation.Record, readers readers) {
 	who, mark := "agent", ""
-	if record.Role == conversation.RoleUser {
+	switch record.Role {
+	case conversation.RoleUser:
 		who = readers.name(record)
+	case conversation.RoleNotice:
+		who = "notice"
 	}
 	switch {
 	case record.Status == conversation.StatusRestricted:

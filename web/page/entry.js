@@ -77,6 +77,7 @@ export function entryOf(record, me, edit) {
 }
 
 function authorOf({ role, asker }, me) {
+  if (role === "notice") return "Notice";
   if (role !== "user") return "Agent";
   if (!asker) return "Somebody";
   return sameIdentity(asker, me) ? "You" : nameOf(asker, me);

@@ -17,7 +17,7 @@ const patience = 10_000; // with a stream that does not bring what was sent
 
 // begins reports whether a record is a question that is being answered, if it is the
 // newest; of a restricted one more is not known.
-const begins = (r) => r?.role === "user" && (r.status === "accepted" || r.status === "restricted");
+const begins = (r) => r && r.role !== "assistant" && (r.status === "accepted" || r.status === "restricted");
 
 export class Talk {
   // me is who looks. started(id) is called when a first message has begun a

@@ -105,6 +105,8 @@ func (e *entry) author(persons *persons) string {
 	switch {
 	case e.record == nil && e.turn > 0, e.record != nil && e.record.Role == conversation.RoleAssistant:
 		return "agent"
+	case e.record != nil && e.record.Role == conversation.RoleNotice:
+		return "notice"
 	case e.record != nil && !persons.mine(e.record):
 		return persons.name(e.record.Asker)
 	}
