@@ -29,13 +29,13 @@ type hands struct {
 	offered  map[string][]tool.Offer // by set
 
 	mu     sync.Mutex
-	claims map[holding]lease.Claim
+	claims map[lease.Resource]holding // the newest of each
 }
 
-// holding is what a conversation may hold a claim of.
+// holding is a claim that may still be good, and whose it is.
 type holding struct {
 	conversation string
-	resource     lease.Resource
+	claim        lease.Claim
 }
 
 // claimLength is how long a claim lasts after the newest call. It is longer than an
@@ -62,7 +62,7 @@ type queueInput struct {
 
 // newHands makes the tools. They work once they are opened.
 func newHands() (*hands, error) {
-	h := &hands{claims: map[holding]lease.Claim{}}
+	h := &hands{claims: map[lease.Resource]holding{}}
 	var failures []error
 	add := func(offer tool.Offer, err error) tool.Offer {
 		failures = append(failures, err)
@@ -175,21 +175,20 @@ func (h *hands) act(ctx context.Context, caller lease.Caller, part lease.Resourc
 func (h *hands) hold(ctx context.Context, caller lease.Caller, part lease.Resource) (guard lease.Guard, fresh bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := holding{caller.Conversation, part}
-	if claim, ok := h.claims[at]; ok {
-		if guard, err = h.registry.Guard(caller, part, claim.Token); err == nil {
+	if held := h.claims[part]; held.conversation == caller.Conversation {
+		if guard, err = h.registry.Guard(caller, part, held.claim.Token); err == nil {
 			_, err = guard.Renew(ctx, claimLength)
 		}
 		if !over(err) {
 			return guard, false, err
 		}
-		delete(h.claims, at)
+		delete(h.claims, part)
 	}
 	claim, err := h.registry.Acquire(ctx, caller, part, claimLength)
 	if err != nil {
 		return lease.Guard{}, false, err
 	}
-	h.claims[at] = claim
+	h.claims[part] = holding{caller.Conversation, claim}
 	guard, err = h.registry.Guard(caller, part, claim.Token)
 	return guard, true, err
 }
@@ -205,20 +204,15 @@ func (h *hands) release(ctx context.Context, caller lease.Caller, args jsontext.
 	if err := json.Unmarshal(args, &in); err != nil {
 		return nil, err
 	}
-	at := holding{caller.Conversation, in.Resource}
 	h.mu.Lock()
-	claim := h.claims[at]
+	held := h.claims[in.Resource]
 	h.mu.Unlock()
-	guard, err := h.registry.Guard(caller, in.Resource, claim.Token)
-	if err != nil {
-		return nil, err
+	if held.conversation != caller.Conversation {
+		held = holding{} // a token of nobody
 	}
-	if err = guard.Release(ctx); err == nil || over(err) {
-		h.mu.Lock()
-		if h.claims[at] == claim {
-			delete(h.claims, at)
-		}
-		h.mu.Unlock()
+	guard, err := h.registry.Guard(caller, in.Resource, held.claim.Token)
+	if err == nil {
+		err = guard.Release(ctx)
 	}
 	if err != nil {
 		return nil, err
