@@ -35,6 +35,8 @@ func (c *walk) records(t *testing.T) {
 		{Turn: 2, Role: user, Status: conversation.StatusAccepted, Text: "two", EditOf: 1, EditOfTurn: 1},
 		{Turn: 2, Role: assistant, Status: conversation.StatusInterrupted, Text: "re:"},
 		{Turn: 3, Role: assistant, Status: conversation.StatusComplete},
+		{Turn: 4, Role: conversation.RoleNotice, Status: conversation.StatusAccepted, Topic: conversation.TopicLease, Text: "it is free"},
+		{Role: conversation.RoleNotice, Status: conversation.StatusRejected, Topic: conversation.TopicLease, Reason: conversation.ReasonStale},
 	}
 	for _, reason := range []conversation.Reason{
 		conversation.ReasonMalformed, conversation.ReasonUnauthenticated, conversation.ReasonReplayed, conversation.ReasonStale,
@@ -72,7 +74,7 @@ func (w *world) lay(id string, owner identity.Identity, state kernel.State, reco
 	events := []journal.Event{{Kind: kernel.KindStarted, Data: encoded(kernel.Started{
 		Flow: conversation.DefaultFlowName, Version: "1", Principal: &owner, Input: encoded(conversation.Stamp(&owner)),
 	})}}
-	suffix := map[conversation.Role]string{conversation.RoleUser: "user", conversation.RoleAssistant: "reply"}
+	suffix := map[conversation.Role]string{conversation.RoleUser: "user", conversation.RoleNotice: "user", conversation.RoleAssistant: "reply"}
 	for i, r := range records {
 		r.Ord, r.Time, r.Asker = i+1, time.Now().UTC().Truncate(time.Millisecond), &owner
 		events = append(events, journal.Event{
