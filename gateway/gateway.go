@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-run/parley/conversation"
 	"github.com/parley-run/parley/identity"
+	"github.com/parley-run/parley/lease"
 )
 
 // Config is what a gateway is made of. Client is required, and so is one of
@@ -42,6 +43,10 @@ type Config struct {
 	MaxStreams          int // open at a time; DefaultMaxStreams if 0 (C-32.7)
 	MaxStreamsPerCaller int // of one identity; DefaultMaxStreamsPerCaller if 0 (C-32.7)
 	PostsPerMinute      int // of one identity; DefaultPostsPerMinute if 0 (C-32.9)
+
+	// Leases says how each part of the agent's body stands, such as
+	// lease.Registry.Status. Nil: it has none.
+	Leases func() []lease.Status
 
 	// HTML makes HTML of a whole answer, for the clients that ask for it with
 	// render=html, such as the page of package web. It must let nothing through

@@ -15,6 +15,7 @@ type methods map[string]route
 
 // routes are all paths under /v1 (C-29), with * for the id of a conversation.
 var routes = map[string]methods{
+	"leases":                  {http.MethodGet: (*Gateway).leases},
 	"conversations":           {http.MethodGet: (*Gateway).list, http.MethodPost: (*Gateway).start},
 	"conversations/*":         {http.MethodGet: (*Gateway).status},
 	"conversations/*/turns":   {http.MethodPost: (*Gateway).turn},

@@ -227,7 +227,7 @@ func (s *Server) assemble(ctx context.Context, config Config, m model.Model) err
 	s.gateway, err = gateway.New(gateway.Config{
 		Client: client, Authenticate: known.principal, Edge: edge, HTML: web.Markdown,
 		MaxStreams: config.Settings.MaxStreams, MaxStreamsPerCaller: config.Settings.MaxStreamsPerCaller,
-		PostsPerMinute: config.Settings.PostsPerMinute,
+		PostsPerMinute: config.Settings.PostsPerMinute, Leases: s.hands.registry.Status,
 		// The operator's view of what an answer hides.
 		OnError: func(errorID string, err error) { s.log.Error("a request failed", "errorId", errorID, "error", err) },
 		Log:     s.log,

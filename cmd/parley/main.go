@@ -27,6 +27,7 @@ type commands struct {
 	Token        tokenCommands        `cmd:"" help:"Make, list and revoke tokens; works beside a running server."`
 	Link         linkCommand          `cmd:"" help:"Make a link to the page, which logs one person in, once; works beside a running server."`
 	Conversation conversationCommands `cmd:"" help:"List, show, follow, stop and close conversations of a running server."`
+	Lease        leaseCommands        `cmd:"" help:"Show who holds which part of the agent's body."`
 	Log          logCommands          `cmd:"" help:"Open the log of a conversation, in the directory of a stopped server."`
 
 	Version kong.VersionFlag `help:"Print the version."`
