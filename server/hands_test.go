@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -176,11 +177,20 @@ func TestBrowserIsShared(t *testing.T) {
 // that reaches the model and the person, once; who waits for what is over is told so.
 func TestBrowserIsQueued(t *testing.T) {
 	needChromium(t)
+	t.Run("by a conversation of one owner", func(t *testing.T) { queues(t, (*client.Client).Start) })
+	t.Run("by a shared one", func(t *testing.T) { queues(t, (*client.Client).StartShared) })
+}
+
+func queues(t *testing.T, start func(*client.Client, context.Context) (string, error)) {
 	w := handsWorld(t, "")
 	s := w.start()
 	defer s.end()
 	me := s.me()
-	first, second := begin(t, me), begin(t, me)
+	first := begin(t, me)
+	second, err := start(me, t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	say(t, me, first, "the secret page")
 	if told := say(t, me, second, "look").Text; !strings.Contains(told, `"actions":["queue"]`) || !strings.Contains(told, `"incarnation":"browser.0"`) {
 		t.Errorf("the second is told %q", told)
