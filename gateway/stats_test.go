@@ -144,7 +144,7 @@ func TestStats(t *testing.T) {
 // A request is named by its route, whatever stands in its place of an id; what
 // takes no route has no name.
 func TestPattern(t *testing.T) {
-	if got := len(Patterns()); got != 12 {
+	if got := len(Patterns()); got != 13 {
 		t.Errorf("%d patterns: %q", got, Patterns())
 	}
 	for _, test := range []struct{ method, path, want string }{

@@ -77,8 +77,12 @@ type allocator struct{ process *process }
 
 // Allocate implements [chromedp.Allocator].
 func (a allocator) Allocate(ctx context.Context, options ...chromedp.BrowserOption) (*chromedp.Browser, error) {
-	return chromedp.NewBrowserTransport(ctx, a.process.pipe, options...)
+	return chromedp.NewBrowserTransport(ctx, plain{a.process.pipe}, options...)
 }
+
+// plain is a connection that nothing can be set on: it is in use already, by whoever
+// ends the process.
+type plain struct{ chromedp.Transport }
 
 // Attaches implements [chromedp.Attacher]: the process is ours to end.
 func (allocator) Attaches() bool { return true }
