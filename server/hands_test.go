@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/parley-run/parley/client"
 	"github.com/parley-run/parley/conversation"
+	"github.com/parley-run/parley/internal/browsertest"
 )
 
 // handsScript drives the browser by what people say.
@@ -79,19 +79,6 @@ func handsWorld(t *testing.T, more string) *world {
 	return w
 }
 
-func needChromium(t *testing.T) {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
-		if _, err := exec.LookPath(name); err == nil {
-			return
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no chromium on the PATH")
-	}
-	t.Skip("no chromium on the PATH")
-}
-
 func begin(t *testing.T, c *client.Client) string {
 	t.Helper()
 	id, err := c.Start(t.Context())
@@ -120,7 +107,7 @@ func until(t *testing.T, c *client.Client, id, text, want string) string {
 // browser when it was given back, without anything of the first one's in it; a
 // restart blocks nothing for long. No token is anywhere.
 func TestBrowserIsShared(t *testing.T) {
-	needChromium(t)
+	browsertest.Need(t)
 	w := handsWorld(t, "")
 	s := w.start()
 	me := s.me()
@@ -176,7 +163,7 @@ func TestBrowserIsShared(t *testing.T) {
 // L-20.3, C-45: who waits for the browser is told when it was given back, in a notice
 // that reaches the model and the person, once; who waits for what is over is told so.
 func TestBrowserIsQueued(t *testing.T) {
-	needChromium(t)
+	browsertest.Need(t)
 	t.Run("by a conversation of one owner", func(t *testing.T) { queues(t, (*client.Client).Start) })
 	t.Run("by a shared one", func(t *testing.T) { queues(t, (*client.Client).StartShared) })
 }
@@ -234,7 +221,7 @@ func queues(t *testing.T, start func(*client.Client, context.Context) (string, e
 // The browser reaches neither the machine nor the server itself, and an allowed
 // address does not open its neighbours.
 func TestBrowserStaysOutside(t *testing.T) {
-	needChromium(t)
+	browsertest.Need(t)
 	w := handsWorld(t, "")
 	s := w.start()
 	defer s.end()

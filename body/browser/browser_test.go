@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-run/parley/body"
 	"github.com/parley-run/parley/body/bodytest"
+	"github.com/parley-run/parley/internal/browsertest"
 )
 
 // needChromium skips a test that needs Chromium where there is none. In CI what
@@ -28,13 +29,7 @@ func needChromium(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Chromium")
 	}
-	b := &Browser{}
-	if _, err := b.program(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	browsertest.Need(t)
 }
 
 // site is a small website, on a port that the proxy lets through.

@@ -15,23 +15,27 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Start starts Chromium, for all pages until the test ends. Without one on the
-// PATH the test is skipped, or fails where CI says so. More options stand behind
-// its own.
-func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
+// Need returns the path of Chromium. Without one on the PATH the test is skipped,
+// or fails where CI says so.
+func Need(t testing.TB) (program string) {
 	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && program == "" {
-			program = path
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
 		}
 	}
-	switch {
-	case program == "" && os.Getenv("CI") == "true": // in CI what is missing fails
+	if os.Getenv("CI") == "true" { // in CI what is missing fails
 		t.Fatal("no chromium on the PATH")
-	case program == "":
-		t.Skip("no chromium on the PATH")
 	}
+	t.Skip("no chromium on the PATH")
+	return ""
+}
+
+// Start starts Chromium, for all pages until the test ends, where [Need] finds one.
+// More options stand behind its own.
+func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	program := Need(t)
 	// None of these pages is ever looked at in the browser's own window, whose menus
 	// cost each profile a process and a second.
 	const without = "Translate,BlinkGenPropertyTrees,PreloadTopChromeWebUI,WebUIOmniboxPopup,WebUIOmniboxFullPopup,WebUIOmniboxAimPopup,WebUIOmniboxSimplification"
