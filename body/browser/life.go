@@ -279,7 +279,7 @@ func (b *Browser) end(ctx context.Context, l *life) error {
 	}
 	l.forget()
 	if err := b.clear(l.profile); err != nil {
-		b.config.Log.Warn("the profile of a browser cannot be removed", "err", err)
+		b.config.Log.Warn("the profile of a browser cannot be removed", "error", err)
 	}
 	b.mu.Lock()
 	l.over = true
@@ -314,7 +314,7 @@ func (b *Browser) reportOnce(l *life) (done bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	if err := b.end(ctx, l); err != nil {
-		b.config.Log.Warn("a browser cannot be ended", "incarnation", l.of, "err", err)
+		b.config.Log.Warn("a browser cannot be ended", "incarnation", l.of, "error", err)
 		return false
 	}
 	b.mu.Lock()

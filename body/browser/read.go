@@ -11,7 +11,8 @@ import (
 )
 
 // size says whether a page is small enough to be read by its elements, 20,000 of
-// them with 2 Mi characters, and holds the start of the text of one that is not. The functions are taken from where a page cannot change them.
+// them with 2 Mi characters, and holds the start of the text of one that is not.
+// The functions are taken from where a page cannot change them.
 const size = `(() => {
 	const all = Document.prototype.getElementsByTagName.call(document, "*");
 	const root = all[0];

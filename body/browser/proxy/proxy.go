@@ -150,7 +150,7 @@ func Start(config Config) (*Proxy, error) {
 	}
 	p.serving.Go(func() {
 		if err := p.server.Serve(limited{listener, &p.open}); !errors.Is(err, http.ErrServerClosed) {
-			p.log.Error("the browser's proxy no longer listens", "err", err)
+			p.log.Error("the browser's proxy no longer listens", "error", err)
 		}
 	})
 	return p, nil
